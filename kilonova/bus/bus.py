@@ -1,0 +1,44 @@
+"""What every transport offers. Two exist: threads in one process (`local`), RabbitMQ through oslo.messaging (`amqp`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from kilonova.bus.calls import Call, Rep, Req
+from kilonova.core.context import Context
+from kilonova.core.errors import Unavailable
+
+Handler = Callable[[Context, Any], Any]
+
+
+class NobodyServes(Unavailable):
+    """The message could not be delivered: nobody serves the topic or has the address."""
+
+    code, message = "nobody_serves", "No {topic} answers at {address}."
+
+
+class NoAnswer(Unavailable):
+    """The call was sent, and no answer came in time. It may have been carried out."""
+
+    code, message = "no_answer", "The {topic} did not answer {name} in {seconds} seconds."
+
+
+class Bus(Protocol):
+    """Both transports encode and decode every message, so nothing works by sharing an object."""
+
+    def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
+        """Ask and wait. `to` is an agent's id. Raises the handler's domain error, NobodyServes or NoAnswer."""
+        ...
+
+    def cast(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> None:
+        """Send and go on. NobodyServes when it is known that nobody will get it."""
+        ...
+
+    def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
+        """Handle the rows named in `handlers` for a topic, at an address for agents. Answers a function that stops."""
+        ...
+
+    def close(self) -> None:
+        """Let running handlers end, then stop."""
+        ...

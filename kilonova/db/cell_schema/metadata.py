@@ -1,0 +1,5 @@
+"""The one MetaData of a cell database."""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()

@@ -1,0 +1,1 @@
+"""How a database is opened: the one room that knows what SQLite, PostgreSQL and MariaDB each want."""

@@ -1,0 +1,104 @@
+"""A database as two engines: reads autocommit, writes are one transaction each.
+
+SQLite (WAL): one writer at a time by a lock of our own, because the busy handler polls and starves; the transaction
+begins IMMEDIATE so that it never has to be upgraded. PostgreSQL and MariaDB: READ COMMITTED. Statements are built
+once at import with bind parameters; building them per call costs as much as running them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.pool import QueuePool
+
+from kilonova.core import json
+
+_open = threading.local()
+
+
+def transaction_open() -> bool:
+    """Whether this thread is inside a write transaction: no remote call may be made then."""
+    return bool(getattr(_open, "depth", 0))
+
+
+class Database:
+    """One database. `read()` and `write()` lend a connection; both are safe from any thread."""
+
+    def __init__(self, url: str, *, pool_size: int = 16) -> None:
+        self.url: URL = make_url(url)
+        self.dialect: str = self.url.get_backend_name()
+        self._lock = threading.Lock() if self.dialect == "sqlite" else None
+        self._writer, self._reader = _engines(self.url, pool_size)
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A connection in autocommit: each statement sees what is committed when it starts."""
+        with self._reader.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction: committed at the end, rolled back on any exception. Not to be nested on one database."""
+        depth = getattr(_open, "depth", 0)
+        _open.depth = depth + 1
+        try:
+            if self._lock is None:
+                with self._writer.begin() as connection:
+                    yield connection
+            else:
+                with self._lock, self._writer.begin() as connection:
+                    yield connection
+        finally:
+            _open.depth = depth
+
+    def dispose(self) -> None:
+        """Close every connection; the object is not to be used afterwards."""
+        self._writer.dispose()
+        self._reader.dispose()
+
+    def now(self) -> sa.sql.expression.ColumnElement[Any]:
+        """The database's clock as an expression: milliseconds since 1970, comparable between processes."""
+        return sa.literal_column(_NOW_MS[self.dialect], sa.BigInteger)
+
+
+_NOW_MS = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)",
+    "postgresql": "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+    "mysql": "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
+    "mariadb": "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)",
+}
+
+
+def _engines(url: URL, pool_size: int) -> tuple[sa.Engine, sa.Engine]:
+    common: dict[str, Any] = {
+        "json_serializer": json.dump_str,
+        "json_deserializer": json.loads,
+        "pool_size": pool_size,
+        "max_overflow": pool_size,
+        "poolclass": QueuePool,
+    }
+    if url.get_backend_name() == "sqlite":
+        common["connect_args"] = {"isolation_level": None, "check_same_thread": False, "cached_statements": 512}
+        writer = sa.create_engine(url, **(common | {"pool_size": 1, "max_overflow": 4}))
+        reader = sa.create_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
+        for engine in (writer, reader):
+            event.listen(engine, "connect", _sqlite_pragmas)
+        event.listen(writer, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        return writer, reader
+    common["pool_pre_ping"] = True
+    writer = sa.create_engine(url, isolation_level="READ COMMITTED", **common)
+    reader = sa.create_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
+    return writer, reader
+
+
+def _sqlite_pragmas(connection: Any, _record: object) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
