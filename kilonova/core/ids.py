@@ -56,6 +56,11 @@ def new_password(length: int = 12) -> str:
     return "".join(secrets.choice(string.ascii_letters + string.digits) for _ in range(length))
 
 
+def secret_bytes(count: int) -> bytes:
+    """Bytes for keys and salts; always from the system's secure source."""
+    return secrets.token_bytes(count)
+
+
 def is_request_id(text: str) -> bool:
     """Whether `text` is a well-formed request id."""
     return bool(_REQUEST_ID.match(text))
