@@ -180,18 +180,28 @@ class HostReports(msgspec.Struct, frozen=True):
 
 
 class AgentBeat(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An agent process is alive. in_hand: ids of the verbs it is working on. hosts: how many it serves."""
+    """An agent process is alive. in_hand: ids of the verbs it is working on. hosts: how many it serves.
+
+    ask: the answer shall say which of its hosts are disabled, and whether all are known.
+    """
 
     agent: str
     epoch: int
     hosts: int
     in_hand: tuple[str, ...] = ()
+    ask: bool = False
 
 
 class BeatReply(msgspec.Struct, frozen=True):
-    """unknown: the conductor has no record of this agent's hosts; send full reports."""
+    """unknown: the conductor has no record of this agent's hosts; send full reports.
+
+    disabled: hosts whose service is disabled, of those reported, or of all when the beat asked; None: not looked up.
+    refused: hosts that were not taken, because their node is known under another uuid.
+    """
 
     unknown: bool = False
+    disabled: tuple[str, ...] | None = None
+    refused: tuple[str, ...] = ()
 
 
 class SelectDestinations(msgspec.Struct, frozen=True):
