@@ -246,23 +246,23 @@ class Refresh(msgspec.Struct, frozen=True):
 
 # -- rows --------------------------------------------------------------------------------------------------------
 
-wake_workflow = Call("wake_workflow", "conductor", Wake)
-deliver_events = Call("deliver_events", "conductor", Events)
-verb_report = Call("verb_report", "conductor", VerbReport)
+wake_workflow: Call[Wake, None] = Call("wake_workflow", "conductor", Wake)
+deliver_events: Call[Events, None] = Call("deliver_events", "conductor", Events)
+verb_report: Call[VerbReport, None] = Call("verb_report", "conductor", VerbReport)
 host_reports = Call("host_reports", "conductor", HostReports, BeatReply, kind="call")
 agent_beat = Call("agent_beat", "conductor", AgentBeat, BeatReply, kind="call")
 
 select_destinations = Call(
     "select_destinations", "scheduler", SelectDestinations, Destinations, kind="call", timeout="long"
 )
-hosts_changed = Call("hosts_changed", "scheduler", HostsChanged)
+hosts_changed: Call[HostsChanged, None] = Call("hosts_changed", "scheduler", HostsChanged)
 
-guest_spawn = Call("guest_spawn", "agent", Spawn)
-guest_destroy = Call("guest_destroy", "agent", Destroy)
-guest_power = Call("guest_power", "agent", Power)
-guest_disk = Call("guest_disk", "agent", Disk)
+guest_spawn: Call[Spawn, None] = Call("guest_spawn", "agent", Spawn)
+guest_destroy: Call[Destroy, None] = Call("guest_destroy", "agent", Destroy)
+guest_power: Call[Power, None] = Call("guest_power", "agent", Power)
+guest_disk: Call[Disk, None] = Call("guest_disk", "agent", Disk)
 console_output = Call("console_output", "agent", ConsoleOutput, ConsoleText, kind="call")
-refresh_hosts = Call("refresh_hosts", "agent", Refresh)
+refresh_hosts: Call[Refresh, None] = Call("refresh_hosts", "agent", Refresh)
 
 CALLS: dict[str, Call[Any, Any]] = {row.name: row for row in list(globals().values()) if isinstance(row, Call)}
 VERBS: frozenset[str] = frozenset({"guest_spawn", "guest_destroy", "guest_power", "guest_disk"})

@@ -14,7 +14,8 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, make_url
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import Connection as Connection  # for the rooms that do not import sqlalchemy
 from sqlalchemy.pool import QueuePool
 
 from kilonova.core import json
@@ -64,7 +65,12 @@ class Database:
 
     def now(self) -> sa.sql.expression.ColumnElement[Any]:
         """The database's clock as an expression: milliseconds since 1970, comparable between processes."""
-        return sa.literal_column(_NOW_MS[self.dialect], sa.BigInteger)
+        return self.clock(self.dialect)
+
+    @staticmethod
+    def clock(dialect: str) -> sa.sql.expression.ColumnElement[Any]:
+        """The same expression by the dialect's name, for statements that are built once per dialect."""
+        return sa.literal_column(_NOW_MS[dialect], sa.BigInteger)
 
 
 _NOW_MS = {
