@@ -49,10 +49,14 @@ class EndpointNotFound(Unavailable):
     code, message = "endpoint_not_found", "There is no endpoint of the {service} service in the catalog."
 
 
+class NoAnswer(Exception):
+    """A transport got no answer: the text says why. Above `RestClient` it is RemoteUnavailable."""
+
+
 class Transport(Protocol):
     """Carries one request. Header names of the answer are in lower case.
 
-    `RemoteUnavailable` when no answer comes. RuntimeError when a database transaction is open on this thread.
+    `NoAnswer` when none comes. RuntimeError when a database transaction is open on this thread.
     """
 
     def send(self, method: str, url: str, headers: Mapping[str, str], body: Body) -> tuple[int, dict[str, str], bytes]:
@@ -188,10 +192,13 @@ class RestClient:
             extra = {"Content-Type": "application/json", **(headers or {})}
         url = self.url(path)
         tokens = self._tokens.headers()
-        status, answered, content = self._transport.send(method, url, self._headers(tokens, version, extra), body)
-        if status == 401 and self._tokens.renew(tokens):
-            again = self._headers(self._tokens.headers(), version, extra)
-            status, answered, content = self._transport.send(method, url, again, body)
+        try:
+            status, answered, content = self._transport.send(method, url, self._headers(tokens, version, extra), body)
+            if status == 401 and self._tokens.renew(tokens):
+                again = self._headers(self._tokens.headers(), version, extra)
+                status, answered, content = self._transport.send(method, url, again, body)
+        except NoAnswer as error:
+            raise RemoteUnavailable(service=self.service, reason=str(error)) from error
         return Response(status, answered, content)
 
     def call(
@@ -222,7 +229,10 @@ class RestClient:
     ) -> tuple[int, dict[str, str], Iterator[bytes]]:
         """Send or receive a body in pieces; no second try, because a stream can be read once."""
         sent = self._headers(self._tokens.headers(), None, headers)
-        return self._transport.open(method, self.url(path), sent, body)
+        try:
+            return self._transport.open(method, self.url(path), sent, body)
+        except NoAnswer as error:
+            raise RemoteUnavailable(service=self.service, reason=str(error)) from error
 
 
 _encode = json.dumps

@@ -1,0 +1,122 @@
+"""Log lines with the request's ids in each, in oslo.log's default shape at a quarter of its cost.
+
+`setup` reads oslo.log's options; where an operator asks for something only oslo.log does (its own format strings,
+JSON, syslog, journal, rotation, a logging configuration file) it hands over to oslo.log. Several services may share a
+process: the one a thread works for stands in each line.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+from oslo_context import context as oslo
+
+_thread = threading.local()
+_process_service = "kilonova"
+
+
+def enter(service: str) -> str | None:
+    """This thread works for the service now; answers what to give `leave`."""
+    before = getattr(_thread, "service", None)
+    _thread.service = service
+    return before
+
+
+def leave(before: str | None) -> None:
+    """Back to what `enter` answered."""
+    _thread.service = before
+
+
+class LineFormatter(logging.Formatter):
+    """`<time>.<ms> <pid> <LEVEL> <service> <logger> [<global id> <request id> <user> <project>] <message>`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pid = os.getpid()
+        self._second = (0, "")
+
+    def format(self, record: logging.LogRecord) -> str:
+        second = int(record.created)
+        stamp = self._second
+        if stamp[0] != second:
+            stamp = self._second = (second, time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second)))
+        service = getattr(_thread, "service", None) or _process_service
+        head = (
+            f"{stamp[1]}.{int(record.msecs):03d} {self._pid} {record.levelname} {service} {record.name} "
+            f"[{_identity()}] "
+        )
+        text = head + record.getMessage()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        if record.exc_text:
+            text += "\n" + "\n".join(head + line for line in record.exc_text.splitlines())
+        return text
+
+
+def _identity() -> str:
+    ctx = oslo.get_current()
+    if ctx is None:
+        return "-"
+    return f"{ctx.global_request_id or 'None'} {ctx.request_id} {ctx.user_id or '-'} {ctx.project_id or '-'}"
+
+
+def register(conf: Any) -> None:
+    """Register oslo.log's options on a configuration object."""
+    from oslo_log import log as oslo_log
+
+    oslo_log.register_options(conf)
+
+
+def setup(conf: Any, service: str) -> None:
+    """Send log lines where the options say, replacing what was set up before. `conf` has oslo.log's options."""
+    global _process_service
+    _process_service = service
+    if _wants_oslo_log(conf):
+        from oslo_log import log as oslo_log
+
+        oslo_log.setup(conf, service)
+        return
+    handlers: list[logging.Handler] = []
+    path = _log_path(conf, service)
+    if path is not None:
+        handlers.append(logging.FileHandler(path, encoding="utf-8"))
+    if conf.use_stderr or path is None:
+        handlers.append(logging.StreamHandler(sys.stderr))
+    formatter = LineFormatter()
+    root = logging.getLogger()
+    for old in list(root.handlers):
+        root.removeHandler(old)
+    for handler in handlers:
+        handler.setFormatter(formatter)
+        root.addHandler(handler)
+    root.setLevel(logging.DEBUG if conf.debug else logging.INFO)
+    for pair in conf.default_log_levels:
+        name, _, level = pair.partition("=")
+        logging.getLogger(name).setLevel(level.strip().upper())
+    logging.captureWarnings(True)
+
+
+_FORMATS = (
+    "logging_context_format_string", "logging_default_format_string", "logging_debug_format_suffix",
+    "logging_exception_prefix", "logging_user_identity_format", "log_date_format",
+)  # fmt: skip
+
+
+def _wants_oslo_log(conf: Any) -> bool:
+    if conf.log_config_append or conf.use_json or conf.use_syslog or conf.use_journal:
+        return True
+    if conf.log_rotation_type != "none" or conf.rate_limit_interval or conf.watch_log_file:
+        return True
+    places = (conf.get_location(name) for name in _FORMATS)
+    return any(place is not None and place.location.is_user_controlled for place in places)
+
+
+def _log_path(conf: Any, service: str) -> str | None:
+    if not conf.log_file and not conf.log_dir:
+        return None
+    return os.path.join(conf.log_dir or "", conf.log_file or f"{service}.log")
