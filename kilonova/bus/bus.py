@@ -1,4 +1,4 @@
-"""What every transport offers. Two exist: threads in one process (`local`), RabbitMQ through oslo.messaging (`amqp`)."""
+"""What every transport offers. Two exist: threads in one process (`local`), RabbitMQ (`amqp`)."""
 
 from __future__ import annotations
 

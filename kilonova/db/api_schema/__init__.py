@@ -8,7 +8,7 @@ from kilonova.db.api_schema.groups import instance_group_member, instance_group_
 from kilonova.db.api_schema.keypairs import key_pairs
 from kilonova.db.api_schema.mappings import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.api_schema.metadata import metadata
-from kilonova.db.api_schema.quotas import project_user_quotas, quota_classes, quotas
+from kilonova.db.api_schema.quotas import project_user_quotas, quota_classes, quota_locks, quotas
 from kilonova.db.api_schema.requests import build_requests, request_specs
 from kilonova.db.journal_schema import journal_tables
 
@@ -33,6 +33,7 @@ __all__ = [
     "metadata",
     "project_user_quotas",
     "quota_classes",
+    "quota_locks",
     "quotas",
     "request_specs",
     "workflow_events",

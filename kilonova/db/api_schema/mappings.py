@@ -36,6 +36,9 @@ instance_mappings = sa.Table(
     sa.Column("project_id", sa.String(255), nullable=False),
     sa.Column("user_id", sa.String(255), nullable=False),
     sa.Column("queued_for_delete", sa.Boolean, nullable=False, default=False),
+    # what the server counts against quotas: kept here so that counting and creating are one transaction
+    sa.Column("vcpus", sa.Integer, nullable=False, default=0),
+    sa.Column("memory_mb", sa.Integer, nullable=False, default=0),
     *stamps(),
     sa.Index("instance_mappings_project", "project_id", "queued_for_delete"),
 )

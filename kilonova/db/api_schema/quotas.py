@@ -38,3 +38,10 @@ quota_classes = sa.Table(
     *stamps(),
     sa.UniqueConstraint("class_name", "resource", name="quota_classes_resource"),
 )
+
+quota_locks = sa.Table(
+    "quota_locks",
+    metadata,
+    sa.Column("project_id", sa.String(255), primary_key=True),  # locked while a request of the project is counted
+    sa.Column("taken", sa.Integer, nullable=False, default=0),
+)

@@ -1,0 +1,80 @@
+"""Limits that differ from the defaults, and what a project uses: counted in the transaction that creates."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from kilonova.db.api_schema import instance_mappings, project_user_quotas, quota_classes, quota_locks, quotas
+
+_M = instance_mappings.c
+_LIMITS = sa.select(quotas.c.resource, quotas.c.hard_limit).where(quotas.c.project_id == sa.bindparam("b_project"))
+_USER_LIMITS = sa.select(project_user_quotas.c.resource, project_user_quotas.c.hard_limit).where(
+    sa.and_(
+        project_user_quotas.c.project_id == sa.bindparam("b_project"),
+        project_user_quotas.c.user_id == sa.bindparam("b_user"),
+    )
+)
+_CLASS_LIMITS = sa.select(quota_classes.c.resource, quota_classes.c.hard_limit).where(
+    quota_classes.c.class_name == sa.bindparam("b_class")
+)
+_SUMS = (
+    sa.func.count(),
+    sa.func.coalesce(sa.func.sum(_M.vcpus), 0),
+    sa.func.coalesce(sa.func.sum(_M.memory_mb), 0),
+)
+_USED = sa.select(*_SUMS).where(
+    sa.and_(_M.project_id == sa.bindparam("b_project"), _M.queued_for_delete == sa.false())
+)
+_USED_BY = _USED.where(_M.user_id == sa.bindparam("b_user"))
+_LOCK = (
+    sa.update(quota_locks).where(quota_locks.c.project_id == sa.bindparam("b_project")).values(taken=quota_locks.c.taken + 1)
+)
+_LOCK_NEW = sa.insert(quota_locks)
+
+
+class Used(NamedTuple):
+    """What servers use. ram in MiB."""
+
+    instances: int
+    cores: int
+    ram: int
+
+
+def lock(connection: Connection, project_id: str) -> None:
+    """Make the counting requests of a project wait for each other until this transaction ends."""
+    if connection.dialect.name == "sqlite":  # BEGIN IMMEDIATE has done that already
+        return
+    if connection.execute(_LOCK, {"b_project": project_id}).rowcount == 0:
+        try:
+            with connection.begin_nested():
+                connection.execute(_LOCK_NEW, {"project_id": project_id, "taken": 1})
+        except sa.exc.IntegrityError:
+            connection.execute(_LOCK, {"b_project": project_id})
+
+
+def used(connection: Connection, project_id: str, user_id: str | None = None) -> Used:
+    """What the project's servers use, or only one user's; servers on their way out do not count."""
+    if user_id is None:
+        row = connection.execute(_USED, {"b_project": project_id}).one()
+    else:
+        row = connection.execute(_USED_BY, {"b_project": project_id, "b_user": user_id}).one()
+    return Used(int(row[0]), int(row[1]), int(row[2]))
+
+
+def limits(connection: Connection, project_id: str) -> dict[str, int]:
+    """The project's own limits."""
+    return {resource: limit for resource, limit in connection.execute(_LIMITS, {"b_project": project_id})}
+
+
+def user_limits(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
+    """The limits of one user within the project."""
+    rows = connection.execute(_USER_LIMITS, {"b_project": project_id, "b_user": user_id})
+    return {resource: limit for resource, limit in rows}
+
+
+def class_limits(connection: Connection, name: str) -> dict[str, int]:
+    """The limits of a quota class; `default` holds for every project that has none of its own."""
+    return {resource: limit for resource, limit in connection.execute(_CLASS_LIMITS, {"b_class": name})}
