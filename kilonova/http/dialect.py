@@ -25,9 +25,20 @@ REASONS = {
 class Dialect(Protocol):
     """How a service answers what is not a success. `environ` is the request's; `error` may be None."""
 
-    wrong_method_is_404: bool
-    media_types: tuple[str, ...]
-    strict_content_type: bool
+    @property
+    def wrong_method_is_404(self) -> bool:
+        """Whether a method that no row of the path has is an unmatched path."""
+        ...
+
+    @property
+    def media_types(self) -> tuple[str, ...]:
+        """What a body may come as."""
+        ...
+
+    @property
+    def strict_content_type(self) -> bool:
+        """Whether a body must say what it is."""
+        ...
 
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
         """An error that an operation, or the check of a request for one, ends with."""
