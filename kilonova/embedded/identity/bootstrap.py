@@ -1,0 +1,123 @@
+"""The accounts and the catalogue that a new deployment starts with; run at every start, it adds what is missing.
+
+What an operator has changed since (passwords, descriptions, grants taken away by hand come back) is left, except
+the addresses in the catalogue and the service password, which follow the deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy.engine import Connection
+
+from kilonova.core import ids
+from kilonova.embedded.identity import grants
+from kilonova.embedded.identity.passwords import hash_secret
+from kilonova.embedded.identity.tables import DOMAINS, ENDPOINTS, GRANTS, PROJECTS, REGIONS, ROLES, SERVICES, USERS
+from kilonova.embedded.identity.tokens import revoke_all
+from kilonova.embedded.identity.world import Identity, Revocation
+from kilonova.embedded.store import Row, Rows
+
+DOMAIN = "default"
+ROLE_NAMES = ("admin", "manager", "member", "reader", "service")
+PROJECT_NAMES = ("admin", "demo", "alt_demo", "service")
+SERVICE_USERS = ("nova", "placement", "glance", "neutron", "cinder")
+
+# (user, role, kind of target, target)
+GIVEN = (
+    ("admin", "admin", "project", "admin"),
+    ("admin", "admin", "domain", DOMAIN),
+    ("admin", "admin", "system", grants.SYSTEM),
+    ("demo", "member", "project", "demo"),
+    ("alt_demo", "member", "project", "alt_demo"),
+    *((user, "service", "project", "service") for user in SERVICE_USERS),
+    # Compute acts on other projects' ports, volumes and images; the others only check tokens and send events.
+    ("nova", "admin", "project", "service"),
+)
+
+# (type, name, path of the endpoint below the deployment's address)
+CATALOGUE = (
+    ("identity", "keystone", "/identity"),
+    ("compute", "nova", "/compute/v2.1"),
+    ("image", "glance", "/image"),
+    ("network", "neutron", "/networking"),
+    ("volumev3", "cinderv3", "/volume/v3"),
+    ("block-storage", "cinder", "/volume/v3"),
+    ("placement", "placement", "/placement"),
+)
+INTERFACES = ("public", "internal", "admin")
+
+
+def bootstrap(
+    identity: Identity, *, admin_password: str, service_password: str, base_url: str, region: str = "RegionOne",
+    urls: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Make sure that everything above exists.
+
+    admin_password: of admin, demo and alt_demo where they are new. service_password: of the service users, always.
+    base_url: `scheme://host:port` of the deployment. urls: endpoints by service type that are elsewhere.
+    """
+    with identity.database.read() as connection:
+        stale = [name for name in SERVICE_USERS if not _has_password(identity, connection, name, service_password)]
+        people = [name for name in ("admin", "demo", "alt_demo") if not _user(connection, name)]
+    # Hashed before the transaction, one salt for those who share a password anyway.
+    service_hash = hash_secret(service_password) if stale else None
+    people_hash = hash_secret(admin_password) if people else None
+    with identity.database.write() as connection:
+        _ensure(connection, DOMAINS, {"id": DOMAIN}, {"name": "Default", "description": "The default domain"})
+        for name in ROLE_NAMES:
+            _ensure(connection, ROLES, {"name": name}, {"id": ids.new_hex()})
+        for name in PROJECT_NAMES:
+            where = {"name": name, "domain_id": DOMAIN}
+            _ensure(connection, PROJECTS, where, {"id": ids.new_hex(), "parent_id": DOMAIN})
+        for name in people:
+            _set_user(connection, name, people_hash, {"description": ""})
+        for name in stale:
+            _set_user(connection, name, service_hash, {"description": f"Service user of {name}"})
+        for given in GIVEN:
+            _give(connection, *given)
+        _catalogue(connection, base_url.rstrip("/"), region, urls or {})
+    identity.revoked(Revocation())
+
+
+def _ensure(connection: Connection, rows: Rows, where: Row, values: Row) -> Row:
+    found = rows.find(connection, where)
+    if not found:
+        rows.insert(connection, {**where, **values})
+        found = rows.find(connection, where)
+    return found[0]
+
+
+def _user(connection: Connection, name: str) -> Row | None:
+    return next(iter(USERS.find(connection, {"domain_id": DOMAIN, "name": name})), None)
+
+
+def _has_password(identity: Identity, connection: Connection, name: str, password: str) -> bool:
+    user = _user(connection, name)
+    return user is not None and identity.verifier.matches(password, user["password_hash"])
+
+
+def _set_user(connection: Connection, name: str, password_hash: str | None, values: Row) -> None:
+    user = _ensure(connection, USERS, {"name": name, "domain_id": DOMAIN}, {"id": ids.new_hex(), **values})
+    USERS.update(connection, user["id"], {"password_hash": password_hash})
+    revoke_all(connection, user_id=user["id"])
+
+
+def _give(connection: Connection, user: str, role: str, kind: str, target: str) -> None:
+    user_id = USERS.find(connection, {"name": user, "domain_id": DOMAIN})[0]["id"]
+    role_id = ROLES.find(connection, {"name": role})[0]["id"]
+    if kind == "project":
+        target = PROJECTS.find(connection, {"name": target, "domain_id": DOMAIN})[0]["id"]
+    _ensure(connection, GRANTS, grants.key(user_id, kind, target, role_id), {})
+
+
+def _catalogue(connection: Connection, base_url: str, region: str, urls: Mapping[str, str]) -> None:
+    _ensure(connection, REGIONS, {"id": region}, {})
+    for kind, name, path in CATALOGUE:
+        service = _ensure(connection, SERVICES, {"type": kind}, {"id": ids.new_hex(), "name": name})
+        url = urls.get(kind, base_url + path)
+        for interface in INTERFACES:
+            where = {"service_id": service["id"], "interface": interface, "region_id": region}
+            endpoint = _ensure(connection, ENDPOINTS, where, {"id": ids.new_hex(), "url": url})
+            if endpoint["url"] != url:
+                ENDPOINTS.update(connection, endpoint["id"], {"url": url})
