@@ -1,4 +1,4 @@
-"""A `kilonova` command whose cloud is a web server with nothing but /healthz: what is tested is the command around it."""
+"""A `kilonova` command whose cloud is a web server with nothing but /healthz, to test the command around it."""
 
 from __future__ import annotations
 
