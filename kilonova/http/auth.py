@@ -161,12 +161,16 @@ class Auth:
         if known is not None:
             environ.update(known)
             return None
-        self._asking.epoch = self._epoch
-        with preserved():
-            refusal, confirmed = self._ask(environ)
+        outer = getattr(self._asking, "epoch", None)  # the identity service may authenticate on this very thread
+        epoch = self._asking.epoch = self._epoch
+        try:
+            with preserved():
+                refusal, confirmed = self._ask(environ)
+        finally:
+            self._asking.epoch = outer
         info = environ.pop("keystone.token_info", None)
         if confirmed:
-            self._remember(key, environ, _seconds_left(info))
+            self._remember(key, environ, epoch, _seconds_left(info))
             return None
         for name in IDENTITY_HEADERS:
             environ.pop(name, None)
@@ -189,12 +193,12 @@ class Auth:
             return None, False
         return Refusal(started[0], started[1], body), False
 
-    def _remember(self, key: Any, environ: dict[str, Any], seconds: float) -> None:
+    def _remember(self, key: Any, environ: dict[str, Any], epoch: int, seconds: float) -> None:
         if seconds <= 0:
             return
         known = {name: environ[name] for name in IDENTITY_HEADERS if name in environ}
         with self._epoch_lock:
-            if self._asking.epoch == self._epoch:
+            if epoch == self._epoch:
                 self._memo.set(key, known, min(MEMO_SECONDS, seconds))
 
     def _ready(self) -> Any:
