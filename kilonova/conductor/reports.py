@@ -1,0 +1,118 @@
+"""What agents tell: beats, and records of their hosts. Handlers of the rows `agent_beat` and `host_reports`.
+
+A new host becomes a service row and a compute node row, is mapped to this cell when discovery is automatic, and the
+scheduler hears of every change. It must not know how agents or drivers work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from kilonova.bus import calls
+from kilonova.bus.bus import Bus, Handler
+from kilonova.bus.calls import AgentBeat, BeatReply, HostReport, HostReports, HostsChanged
+from kilonova.core import json
+from kilonova.core.context import Context
+from kilonova.core.errors import Unavailable
+from kilonova.db.queries import hosts
+from kilonova.sql.engine import Database
+
+LOG = logging.getLogger(__name__)
+
+AgentSeen = Callable[[str, int, Collection[str]], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Discovery:
+    """Whether a host that reports is mapped to the cell at once, or waits for `manage discover_hosts`."""
+
+    automatic: bool = True
+
+    @classmethod
+    def from_conf(cls, conf: Any, *, all_in_one: bool) -> Discovery:
+        """Automatic in the all-in-one, else when `[scheduler]discover_hosts_in_cells_interval` is above 0."""
+        return cls(all_in_one or conf.scheduler.discover_hosts_in_cells_interval > 0)
+
+
+class AgentReports:
+    """The handlers for one cell. agent_seen(agent, epoch, in_hand) is called after every beat, for the open verbs."""
+
+    def __init__(
+        self,
+        cell: Database,
+        api: Database,
+        cell_uuid: str,
+        bus: Bus,
+        discovery: Discovery = Discovery(),
+        agent_seen: AgentSeen | None = None,
+        directory: hosts.AgentDirectory | None = None,
+    ) -> None:
+        self._cell, self._api, self._cell_uuid, self._bus, self._discovery = cell, api, cell_uuid, bus, discovery
+        self._agent_seen, self._directory = agent_seen, directory
+        self._mapped: set[str] = set()  # hosts of which we know that they are mapped
+
+    def handlers(self) -> dict[str, Handler]:
+        """For `Bus.serve`."""
+        return {calls.agent_beat.name: self._beat, calls.host_reports.name: self._reports}
+
+    def _beat(self, _ctx: Context, told: AgentBeat) -> BeatReply:
+        beat = hosts.agent_beat(self._cell, told.agent, told.epoch)
+        if not beat.known:
+            return BeatReply(unknown=True)
+        if beat.restarted:
+            LOG.info("Agent %s has restarted with epoch %s and %s hosts", told.agent, told.epoch, told.hosts)
+            if self._directory is not None:
+                self._directory.forget()
+        if self._agent_seen is not None:
+            self._agent_seen(told.agent, told.epoch, told.in_hand)
+        unknown = beat.hosts is not None and beat.hosts != told.hosts
+        return BeatReply(unknown=unknown, disabled=self._disabled(told.agent) if told.ask else None)
+
+    def _disabled(self, agent: str) -> tuple[str, ...]:
+        with self._cell.read() as connection:
+            return hosts.disabled_hosts(connection, agent)
+
+    def _reports(self, _ctx: Context, told: HostReports) -> BeatReply:
+        nodes = [node_row(report) for report in told.reports]
+        done = hosts.register(self._cell, told.agent, told.epoch, told.version, nodes)
+        for host in done.refused:
+            LOG.error("Host %s reports a node uuid that is not the one on record; it is not taken into service", host)
+        names = [report.host for report in told.reports if report.host not in set(done.refused)]
+        if done.new and self._directory is not None:
+            self._directory.forget()
+        if self._discovery.automatic:
+            self._map(names, set(done.new))
+        self._tell_scheduler(names)
+        return BeatReply(disabled=done.disabled, refused=done.refused)
+
+    def _map(self, names: list[str], new: set[str]) -> None:
+        # a host may be on record and not mapped, when we died in between: the agent then sends its report again
+        unsure = [host for host in names if host in new or host not in self._mapped]
+        if unsure:
+            found = hosts.map_hosts(self._api, self._cell_uuid, unsure)
+            if found:
+                LOG.info("Mapped %s new hosts to cell %s", len(found), self._cell_uuid)
+            self._mapped.update(unsure)
+
+    def _tell_scheduler(self, names: list[str]) -> None:
+        if names:
+            try:
+                self._bus.cast(calls.hosts_changed, HostsChanged(tuple(names)))
+            except Unavailable as error:
+                LOG.debug("No scheduler to tell of %s changed hosts: %s", len(names), error.text)
+
+
+def node_row(report: HostReport) -> dict[str, Any]:
+    """A report as a row of compute_nodes."""
+    row = msgspec.structs.asdict(report)
+    row["hypervisor_hostname"] = row.pop("node")
+    for name in ("cpu_info", "supported_instances", "stats"):
+        row[name] = json.dump_str(row[name])
+    row["free_ram_mb"] = report.memory_mb - report.memory_mb_used
+    row["free_disk_gb"] = report.local_gb - report.local_gb_used
+    return row
