@@ -1,0 +1,207 @@
+"""Hosts as the pipeline sees them: an immutable snapshot of all, and one state per candidate of a request.
+
+A state joins what the tables know of a hypervisor with the usage that Placement's answer carries, which is fresher
+than the compute node's row. It must not know databases; `host_store` makes snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kilonova.core.request_spec import FlavorSpec
+from kilonova.db.queries.host_states import AggregateRow, HostRow
+
+
+class HostState(msgspec.Struct, frozen=True, gc=False):
+    """One hypervisor for one request. Memory and disk in MiB; free values may be negative after consumption."""
+
+    row: HostRow
+    aggregates: tuple[AggregateRow, ...]
+    alive: bool
+    free_ram_mb: int
+    free_disk_mb: int
+    vcpus_total: int
+    vcpus_used: int
+    num_instances: int
+    num_io_ops: int
+    failed_builds: int
+
+    @property
+    def uuid(self) -> str:
+        """The compute node's and the root provider's uuid."""
+        return self.row.uuid
+
+    @property
+    def host(self) -> str:
+        """The host's name (of the compute service)."""
+        return self.row.host
+
+    @property
+    def node(self) -> str:
+        """The hypervisor's name."""
+        return self.row.node
+
+    @property
+    def cell_uuid(self) -> str:
+        """The cell it is in."""
+        return self.row.cell_uuid
+
+    def metadata(self, key: str) -> set[str]:
+        """The raw values of a key over the host's aggregates, duplicates collapsed."""
+        return {row.metadata[key] for row in self.aggregates if key in row.metadata}
+
+    def merged_metadata(self, key: str) -> set[str]:
+        """The same, each value split on commas and trimmed."""
+        return {part.strip() for value in self.metadata(key) for part in value.split(",")}
+
+
+class Consumed(msgspec.Struct, frozen=True):
+    """What was claimed on a host and its row does not show yet; `at` is when the last claim was."""
+
+    at: datetime
+    servers: int = 0
+    memory_mb: int = 0
+    disk_mb: int = 0
+    vcpus: int = 0
+
+    def plus(self, flavor: FlavorSpec, at: datetime) -> Consumed:
+        """One more server of this flavor."""
+        return Consumed(
+            at,
+            self.servers + 1,
+            self.memory_mb + flavor.memory_mb,
+            self.disk_mb + _disk_mb(flavor),
+            self.vcpus + flavor.vcpus,
+        )
+
+
+class Snapshot:
+    """All hosts and aggregates at one moment; never changed after it is made.
+
+    hosts: by provider uuid. seen: when each agent last beat. by_host: the aggregates of each host, oldest first.
+    """
+
+    def __init__(
+        self, hosts: Mapping[str, HostRow], seen: Mapping[str, datetime], aggregates: Sequence[AggregateRow]
+    ) -> None:
+        self.hosts = hosts
+        self.seen = seen
+        self.aggregates = tuple(aggregates)
+        by_host: dict[str, tuple[AggregateRow, ...]] = {}
+        for row in self.aggregates:
+            for host in row.hosts:
+                by_host[host] = (*by_host.get(host, ()), row)
+        self.by_host: Mapping[str, tuple[AggregateRow, ...]] = by_host
+        self.metadata_keys = frozenset(key for row in self.aggregates for key in row.metadata)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[HostRow]]:
+        found: dict[str, list[HostRow]] = {}
+        for row in self.hosts.values():
+            found.setdefault(row.host.lower(), []).append(row)
+        return found
+
+    @cached_property
+    def _by_node(self) -> dict[str, list[HostRow]]:
+        found: dict[str, list[HostRow]] = {}
+        for row in self.hosts.values():
+            found.setdefault(row.node, []).append(row)
+        return found
+
+    def nodes(self, host: str | None, node: str | None, cell: str | None = None) -> list[HostRow]:
+        """The hypervisors with this host name (any case), node name (exact) and cell, each where given."""
+        if host:
+            found = [row for row in self._by_name.get(host.lower(), ()) if not node or row.node == node]
+        else:
+            found = list(self._by_node.get(node or "", ()))
+        return [row for row in found if not cell or row.cell_uuid == cell]
+
+
+def states_of(
+    snapshot: Snapshot,
+    usages: Mapping[str, Mapping[str, Any]],
+    consumed: Mapping[str, Consumed],
+    down_before: datetime,
+) -> list[HostState]:
+    """The states of the providers in `usages` that are hypervisors of ours, in that order.
+
+    usages: provider uuid to `{class: {"capacity": n, "used": n}}`. down_before: a last beat older than this is down.
+    """
+    found = []
+    rows, seen, by_host = snapshot.hosts, snapshot.seen, snapshot.by_host
+    for uuid, usage in usages.items():
+        row = rows.get(uuid)
+        if row is None:
+            continue
+        last = seen.get(row.agent, row.last_seen_up) if row.agent is not None else row.last_seen_up
+        alive = not row.forced_down and last is not None and last >= down_before
+        found.append(_state(row, usage, by_host.get(row.host, ()), alive, consumed.get(uuid)))
+    return found
+
+
+def _state(
+    row: HostRow,
+    usage: Mapping[str, Any],
+    aggregates: tuple[AggregateRow, ...],
+    alive: bool,
+    consumed: Consumed | None,
+) -> HostState:
+    servers = row.stats.get("num_instances", row.running_vms)
+    io_ops = row.stats.get("io_workload", row.current_workload)
+    memory_mb = disk_mb = vcpus = 0
+    if consumed is not None and consumed.at >= row.changed_at:
+        servers, io_ops = int(servers) + consumed.servers, int(io_ops) + consumed.servers
+        memory_mb, disk_mb, vcpus = consumed.memory_mb, consumed.disk_mb, consumed.vcpus
+    free_ram = _free(usage.get("MEMORY_MB"), row.ram_allocation_ratio, row.free_ram_mb - memory_mb)
+    least = row.free_disk_gb if row.disk_available_least is None else min(row.free_disk_gb, row.disk_available_least)
+    free_disk = least * 1024 - disk_mb
+    shared = usage.get("DISK_GB")
+    if shared is not None:
+        free_disk = _free(shared, row.disk_allocation_ratio, 0) * 1024
+        if row.disk_available_least is not None:
+            free_disk = min(free_disk, row.disk_available_least * 1024)
+    cpus, pinned = usage.get("VCPU"), usage.get("PCPU")
+    used = row.vcpus_used + vcpus
+    if cpus is not None or pinned is not None:
+        used = (cpus["used"] if cpus is not None else 0) + (pinned["used"] if pinned is not None else 0)
+    failed = max(row.failed_builds, int(row.stats.get("failed_builds", 0)))
+    return HostState(
+        row, aggregates, alive, free_ram, free_disk, row.vcpus, used, int(servers), int(io_ops), failed
+    )  # fmt: skip
+
+
+def _free(usage: Mapping[str, int] | None, ratio: float, otherwise: int) -> int:
+    """Real room: capacity without the over-commitment ratio, less what is used. `otherwise` when not reported."""
+    if usage is None:
+        return otherwise
+    capacity = usage["capacity"] if ratio == 1.0 or ratio <= 0 else int(usage["capacity"] / ratio)
+    return capacity - usage["used"]
+
+
+def consume(state: HostState, flavor: FlavorSpec) -> HostState:
+    """The state after one server of this flavor was placed there (a volume's root disk is subtracted as well)."""
+    return replace(
+        state,
+        free_ram_mb=state.free_ram_mb - flavor.memory_mb,
+        free_disk_mb=state.free_disk_mb - _disk_mb(flavor),
+        vcpus_used=state.vcpus_used + flavor.vcpus,
+        num_instances=state.num_instances + 1,
+        num_io_ops=state.num_io_ops + 1,
+    )
+
+
+def names(states: Iterable[HostState], limit: int = 20) -> str:
+    """`(host, node), …` for a log line, cut after `limit`."""
+    listed = list(states)
+    shown = ", ".join(f"({state.host}, {state.node})" for state in listed[:limit])
+    return f"[{shown}{f', … {len(listed) - limit} more' if len(listed) > limit else ''}]"
+
+
+def _disk_mb(flavor: FlavorSpec) -> int:
+    return (flavor.root_gb + flavor.ephemeral_gb) * 1024

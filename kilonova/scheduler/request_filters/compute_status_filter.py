@@ -1,0 +1,23 @@
+"""compute_status_filter: hosts whose compute service is disabled are left out by Placement. It cannot be turned off."""
+
+from __future__ import annotations
+
+import logging
+
+from kilonova.core.request_spec import RequestSpec
+from kilonova.scheduler.host_state import Snapshot
+from kilonova.scheduler.plugins import Additions, RequestFilter
+from kilonova.scheduler.settings import SchedulerSettings
+
+LOG = logging.getLogger(__name__)
+
+DISABLED = "COMPUTE_STATUS_DISABLED"
+_ADDITIONS = Additions(forbidden=frozenset({DISABLED}))
+
+
+def _apply(_spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+    LOG.debug("request filter compute_status_filter added forbidden trait %s", DISABLED)
+    return _ADDITIONS
+
+
+REQUEST_FILTER = RequestFilter("compute_status_filter", lambda _settings: True, _apply)

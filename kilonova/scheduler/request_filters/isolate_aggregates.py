@@ -1,0 +1,36 @@
+"""isolate_aggregates: aggregates that are kept for a trait (`trait:T=required`) take only requests that require it."""
+
+from __future__ import annotations
+
+import logging
+
+from kilonova.core.request_spec import RequestSpec
+from kilonova.scheduler.host_state import Snapshot
+from kilonova.scheduler.plugins import Additions, RequestFilter
+from kilonova.scheduler.resource_request import requested_traits
+from kilonova.scheduler.settings import SchedulerSettings
+
+LOG = logging.getLogger(__name__)
+
+_PREFIX = "trait:"
+
+
+def _apply(spec: RequestSpec, snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+    wanted = requested_traits(spec)
+    forbidden = frozenset(
+        row.uuid
+        for row in snapshot.aggregates
+        if any(
+            value == "required" and key.startswith(_PREFIX) and key.removeprefix(_PREFIX) not in wanted
+            for key, value in row.metadata.items()
+        )
+    )
+    if not forbidden:
+        return None
+    LOG.debug("request filter isolate_aggregates added forbidden aggregates %s", sorted(forbidden))
+    return Additions(forbidden_aggregates=forbidden)
+
+
+REQUEST_FILTER = RequestFilter(
+    "isolate_aggregates", lambda settings: settings.enable_isolated_aggregate_filtering, _apply
+)

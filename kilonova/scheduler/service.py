@@ -1,0 +1,68 @@
+"""The scheduler as a service: what the bus calls. It joins the hosts in memory with the pipeline.
+
+It must not know who asks, nor what becomes of the servers.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+from kilonova.bus.calls import Destinations, HostsChanged, SelectDestinations
+from kilonova.core import clock
+from kilonova.core.context import Context
+from kilonova.core.request_spec import RequestSpec
+from kilonova.scheduler import pipeline
+from kilonova.scheduler.claim import PlacementClient
+from kilonova.scheduler.group_claims import GroupClaims
+from kilonova.scheduler.host_store import Databases, HostStore
+from kilonova.scheduler.pipeline import Moment
+from kilonova.scheduler.request import Group, Request, group_of
+from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.trace import Ring, Trace
+
+LOG = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Handlers of the rows `select_destinations` and `hosts_changed`. Safe from any thread."""
+
+    def __init__(self, databases: Databases, placement_client: PlacementClient, settings: SchedulerSettings) -> None:
+        self._settings = settings
+        self._store = HostStore(databases)
+        self._groups = GroupClaims()
+        self._pipeline = pipeline.build(settings, placement_client, self._store.find_hosts)
+        self.traces = Ring()
+
+    def select_destinations(self, ctx: Context, asked: SelectDestinations) -> Destinations:
+        """Find and claim hosts for these equal servers, all or none. NoValidHost, or what the claim raises."""
+        spec = asked.spec
+        LOG.debug("Starting to schedule for instances: %s", asked.servers)
+        trace = Trace(ctx.request_id, asked.servers, spec)
+        try:
+            snapshot = self._store.snapshot()
+            request = Request(spec, self._settings, snapshot, group=self._group(spec))
+            moment = Moment(
+                self._store.consumed(), clock.utcnow() - timedelta(seconds=self._settings.service_down_time)
+            )
+            selections = pipeline.select_destinations(
+                self._pipeline, request, asked.servers, moment, trace, alternates=asked.alternates
+            )
+        finally:
+            self.traces.add(trace)
+            LOG.debug("%s", trace)
+        self._store.note_claims([row[0].provider_uuid for row in selections], spec.flavor)
+        if spec.group is not None:
+            self._groups.note(spec.group.uuid, trace.winners)
+        return Destinations(selections)
+
+    def hosts_changed(self, _ctx: Context, changed: HostsChanged) -> None:
+        """Read these hosts again before the next decision; all when none is named."""
+        self._store.invalidate(changed.hosts)
+
+    def _group(self, spec: RequestSpec) -> Group | None:
+        if spec.group is None:
+            return None
+        recent = self._groups.recent(spec.group.uuid)
+        known = recent | self._store.members(sorted({*spec.group.members, *recent}))
+        return group_of(spec, {server: host for server, host in known.items() if host is not None})

@@ -1,0 +1,75 @@
+"""What an operator can set, as one frozen value. Names and defaults are Nova's, so that a nova.conf means the same.
+
+The pipeline reads this and never the configuration itself: a decision depends on its arguments alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+DEFAULT_FILTERS = (
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ServerGroupAntiAffinityFilter",
+    "ServerGroupAffinityFilter",
+)
+ALL_WEIGHERS = "nova.scheduler.weights.all_weighers"
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSettings:
+    """One field per option; the field's name is the option's. Groups are in `_GROUPS`."""
+
+    # [DEFAULT]
+    default_availability_zone: str = "nova"
+    service_down_time: int = 60  # seconds without a beat after which a service counts as down
+    # [scheduler]
+    max_attempts: int = 3
+    max_placement_results: int = 1000
+    limit_tenants_to_placement_aggregate: bool = False
+    placement_aggregate_required_for_tenants: bool = False
+    query_placement_for_image_type_support: bool = False
+    enable_isolated_aggregate_filtering: bool = False
+    image_metadata_prefilter: bool = False
+    # [filter_scheduler]
+    host_subset_size: int = 1
+    shuffle_best_same_weighed_hosts: bool = False
+    enabled_filters: tuple[str, ...] = DEFAULT_FILTERS
+    weight_classes: tuple[str, ...] = (ALL_WEIGHERS,)
+    image_properties_default_architecture: str | None = None
+    ram_weight_multiplier: float = 1.0
+    cpu_weight_multiplier: float = 1.0
+    disk_weight_multiplier: float = 1.0
+    io_ops_weight_multiplier: float = -1.0
+    hypervisor_version_weight_multiplier: float = 1.0
+    num_instances_weight_multiplier: float = 0.0
+    build_failure_weight_multiplier: float = 1000000.0
+    soft_affinity_weight_multiplier: float = 1.0
+    soft_anti_affinity_weight_multiplier: float = 1.0
+    cross_cell_move_weight_multiplier: float = 1000000.0
+
+
+_GROUPS = {
+    "default_availability_zone": "DEFAULT",
+    "service_down_time": "DEFAULT",
+    "max_attempts": "scheduler",
+    "max_placement_results": "scheduler",
+    "limit_tenants_to_placement_aggregate": "scheduler",
+    "placement_aggregate_required_for_tenants": "scheduler",
+    "query_placement_for_image_type_support": "scheduler",
+    "enable_isolated_aggregate_filtering": "scheduler",
+    "image_metadata_prefilter": "scheduler",
+}
+"""Option to group; an option that is not here is in [filter_scheduler]."""
+
+
+def from_conf(conf: Any) -> SchedulerSettings:
+    """The settings an oslo.config object holds; lists become tuples."""
+    values: dict[str, Any] = {}
+    for field in fields(SchedulerSettings):
+        group = _GROUPS.get(field.name, "filter_scheduler")
+        value = getattr(conf if group == "DEFAULT" else getattr(conf, group), field.name)
+        values[field.name] = tuple(value) if isinstance(value, list) else value
+    return SchedulerSettings(**values)

@@ -1,0 +1,101 @@
+"""What a decision was made of, for whoever asks later why. Bounded: it costs a few hundred bytes a host at most.
+
+Hosts dropped are kept as one byte each (which filter), with reasons for the first `REASONS` of a filter; scores for
+the best `SCORES`. Reasons stay verdicts: they become text only when the trace is shown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from kilonova.scheduler.claim import Attempt
+from kilonova.scheduler.plugins import Additions
+from kilonova.scheduler.verdict import Verdict
+
+REASONS = 20
+SCORES = 50
+ATTEMPTS = 100
+KEPT = 100
+
+
+@dataclass(slots=True)
+class FilterResult:
+    """One filter of one server's round: hosts before and after, and why the first of the dropped were dropped."""
+
+    name: str
+    before: int
+    after: int
+    reasons: list[tuple[str, Verdict]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Trace:
+    """One decision. dropped_by: per host of `hosts` 0 for kept, else the number (from 1) of the filter that dropped
+    it; scores: host, total, part per weigher; seconds: per stage.
+    """
+
+    request_id: str | None
+    servers: tuple[str, ...]
+    spec: Any
+    additions: list[tuple[str, Additions]] = field(default_factory=list)
+    query: str = ""
+    candidates: int = 0
+    hosts: tuple[str, ...] = ()
+    dropped_by: bytearray = field(default_factory=bytearray)
+    filters: list[FilterResult] = field(default_factory=list)
+    weighers: tuple[str, ...] = ()
+    scores: list[tuple[str, float, tuple[float, ...]]] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    winners: dict[str, str] = field(default_factory=dict)
+    alternates: tuple[str, ...] = ()
+    failure: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    def drop(self, result: FilterResult, index: int, host: str, verdict: Verdict) -> None:
+        """Note that a filter refused the host at `index` of `hosts`."""
+        self.dropped_by[index] = min(self.filters.index(result) + 1, 255)
+        if len(result.reasons) < REASONS:
+            result.reasons.append((host, verdict))
+
+    def why(self) -> list[str]:
+        """One sentence per filter that dropped hosts."""
+        return [
+            f"{row.name}: {row.before} → {row.after}"
+            + "".join(f"; {host}: {verdict}" for host, verdict in row.reasons)
+            for row in self.filters
+            if row.after < row.before
+        ]
+
+    def __str__(self) -> str:
+        timing = ", ".join(f"{stage} {seconds * 1000:.1f} ms" for stage, seconds in self.seconds.items())
+        sizes = f"{len(self.servers)} servers, {self.candidates} candidates, {len(self.hosts)} hosts"
+        lines = [
+            f"decision for {sizes} ({timing})",
+            *(f"{name} added {added}" for name, added in self.additions),
+            f"query {self.query}",
+            *self.why(),
+            *(f"{host}: {total:.3f}" for host, total, _ in self.scores[:5]),
+            f"winners {self.winners}; alternates {list(self.alternates)}; {self.failure or 'claimed'}",
+        ]
+        return "\n  ".join(lines)
+
+
+class Ring:
+    """The newest traces of this process."""
+
+    def __init__(self, size: int = KEPT) -> None:
+        self._traces: deque[Trace] = deque(maxlen=size)
+
+    def add(self, trace: Trace) -> None:
+        """Keep a trace, forgetting the oldest when full."""
+        self._traces.append(trace)
+
+    def newest(self) -> list[Trace]:
+        """All that are kept, newest first."""
+        return list(reversed(self._traces))
+
+    def of(self, server: str) -> Trace | None:
+        """The newest decision about a server."""
+        return next((trace for trace in self.newest() if server in trace.servers), None)

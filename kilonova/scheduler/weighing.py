@@ -1,0 +1,116 @@
+"""From raw weights to a ranking: normalisation and multipliers, once for all weighers.
+
+Rules: a raw value is clamped to the weigher's fixed ends; a weigher's values are then scaled to 0…1 between its ends
+(fixed, else the smallest and largest present); equal ends give 0. RAM, CPU, disk and IO have a fixed minimum of 0, so
+equal positive values give 1. Scores add up multiplier × scaled value; the sort is stable, best first.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kilonova.scheduler.host_state import HostState
+from kilonova.scheduler.plugins import Weigher
+from kilonova.scheduler.request import Request
+from kilonova.scheduler.settings import SchedulerSettings
+
+LOG = logging.getLogger(__name__)
+
+Floats = npt.NDArray[np.float64]
+
+
+def normalise(raw: Floats, minimum: Floats, maximum: Floats) -> Floats:
+    """Scale each row of `raw` (weighers × hosts) to 0…1. minimum and maximum: the fixed end per row, nan for none."""
+    low = np.where(np.isnan(minimum), np.fmin(raw.min(axis=1), maximum), minimum)[:, None]
+    high = np.where(np.isnan(maximum), np.fmax(raw.max(axis=1), minimum), maximum)[:, None]
+    span = high - low
+    scaled = (np.clip(raw, low, high) - low) / np.where(span > 0, span, 1.0)
+    return np.asarray(np.where(span > 0, scaled, 0.0))
+
+
+class Ranking:
+    """The weights of one request's hosts. Only the changed host is weighed again after a server was placed.
+
+    Hosts are named by their index in the list it was made from, which never changes its order.
+    """
+
+    def __init__(self, weighers: Sequence[Weigher], request: Request, states: Sequence[HostState]) -> None:
+        rows, raw = [], []
+        for weigher in weighers:
+            if (values := weigher.weigh(request, states)) is not None:
+                rows.append(weigher)
+                raw.append(values)
+        self.weighers: tuple[Weigher, ...] = tuple(rows)
+        self.raw: Floats = np.array(raw, dtype=np.float64).reshape(len(rows), len(states))
+        self.minimum: Floats = _ends([row.minimum for row in rows])
+        self.maximum: Floats = _ends([row.maximum for row in rows])
+        self.multipliers: Floats = _multipliers(rows, request, states)
+
+    def update(self, request: Request, index: int, state: HostState) -> None:
+        """The host at `index` is now in this state."""
+        for number, weigher in enumerate(self.weighers):
+            values = weigher.weigh(request, [state])
+            self.raw[number, index] = values[0] if values is not None else 0.0
+
+    def scores(self, alive: Sequence[int]) -> tuple[Floats, Floats]:
+        """(score per host, contribution per weigher and host) of the hosts at these indices, in their order.
+
+        A single host is not weighed: its score is 0.
+        """
+        if len(alive) < 2 or not self.weighers:
+            return np.zeros(len(alive)), np.zeros((len(self.weighers), len(alive)))
+        picked = np.asarray(alive, dtype=np.intp)
+        parts = normalise(self.raw[:, picked], self.minimum, self.maximum)
+        parts *= self.multipliers[:, picked] if self.multipliers.shape[1] > 1 else self.multipliers
+        return np.asarray(parts.sum(axis=0)), parts
+
+
+def ordered(alive: Sequence[int], scores: Floats) -> list[int]:
+    """The indices, best score first; equal scores keep their order."""
+    return [alive[position] for position in np.argsort(-scores, kind="stable").tolist()]
+
+
+def _ends(values: Sequence[float | None]) -> Floats:
+    return np.array([math.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _multipliers(weighers: Sequence[Weigher], request: Request, states: Sequence[HostState]) -> Floats:
+    """One column when no aggregate overrides a multiplier, else a column per host."""
+    configured = [_option(row, request.settings) for row in weighers]
+    column = np.array(configured, dtype=np.float64).reshape(len(weighers), 1)
+    overridden = [row.metadata_key in request.snapshot.metadata_keys for row in weighers]
+    if not any(overridden):
+        return column
+    full = np.repeat(column, len(states), axis=1)
+    for number, weigher in enumerate(weighers):
+        if overridden[number]:
+            default = getattr(request.settings, weigher.multiplier)
+            full[number] = [weigher.sign * override(state, weigher.metadata_key, default) for state in states]
+    return full
+
+
+def _option(weigher: Weigher, settings: SchedulerSettings) -> float:
+    value: Any = getattr(settings, weigher.multiplier)
+    return weigher.sign * float(value)
+
+
+def override(state: HostState, key: str, default: float) -> float:
+    """The number that the host's aggregates give under `key`: the smallest of several, `default` when none is there
+    or one cannot be read.
+    """
+    values = state.metadata(key)
+    if not values:
+        return default
+    if len(values) > 1:
+        LOG.info("%s has %d values of %s in its aggregates; the smallest is used", state.host, len(values), key)
+    try:
+        return min(float(value) for value in values)
+    except ValueError:
+        LOG.warning("Could not read %s of the aggregates of %s: %s", key, state.host, sorted(values))
+        return default
