@@ -5,9 +5,9 @@ What is stored and what it means is each service's own; nothing here knows a tab
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -16,6 +16,7 @@ from kilonova.core.errors import Conflict, Invalid
 from kilonova.sql.engine import Database
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 class Duplicate(Conflict):
@@ -172,3 +173,32 @@ def _update(table: sa.Table, shape: _Shape) -> sa.Update:
 @lru_cache(512)
 def _delete(table: sa.Table, shape: _Shape) -> sa.Delete:
     return sa.delete(table).where(*_where(table, shape))
+
+
+def transact(database: Database, work: Callable[[Connection], T], attempts: int = 6) -> T:
+    """What `work` answers, run in one write transaction; run anew when it lost a race.
+
+    Lost races are a value or a parent taken by another request (Duplicate, a foreign key) and the deadlocks of
+    PostgreSQL and MariaDB. Raises Duplicate when every attempt lost.
+    """
+    for left in reversed(range(attempts)):
+        try:
+            with database.write() as connection:
+                return work(connection)
+        except Duplicate:
+            if not left:
+                raise
+        except sa.exc.IntegrityError as error:
+            if not left:
+                raise Duplicate from error
+        except sa.exc.OperationalError as error:
+            if not left or not _deadlock(error.orig):
+                raise
+    raise Duplicate
+
+
+def _deadlock(error: BaseException | None) -> bool:
+    # PostgreSQL: serialization_failure, deadlock_detected; MariaDB: ER_LOCK_WAIT_TIMEOUT, ER_LOCK_DEADLOCK.
+    if error is None:
+        return False
+    return getattr(error, "sqlstate", None) in ("40001", "40P01") or error.args[:1] in ((1205,), (1213,))
