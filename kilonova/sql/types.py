@@ -15,5 +15,19 @@ Json = sa.JSON()
 """A JSON document."""
 
 Uuid = sa.String(36)
+"""Lower-case with hyphens."""
+
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 """An auto-increment key (SQLite increments only INTEGER)."""
+
+
+def new_metadata() -> sa.MetaData:
+    """A collection of tables whose constraints all have names, so that a migration can change them on any database."""
+    return sa.MetaData(
+        naming_convention={
+            "ix": "ix_%(column_0_label)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )

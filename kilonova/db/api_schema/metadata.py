@@ -1,5 +1,5 @@
-"""The one MetaData of the API database."""
+"""The collection every table of the API database belongs to."""
 
-import sqlalchemy as sa
+from kilonova.sql.types import new_metadata
 
-metadata = sa.MetaData()
+metadata = new_metadata()

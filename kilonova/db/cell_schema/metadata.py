@@ -1,5 +1,5 @@
-"""The one MetaData of a cell database."""
+"""The collection every table of a cell database belongs to."""
 
-import sqlalchemy as sa
+from kilonova.sql.types import new_metadata
 
-metadata = sa.MetaData()
+metadata = new_metadata()

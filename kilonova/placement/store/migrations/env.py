@@ -1,0 +1,8 @@
+"""Read by alembic: the tables that these revisions lead to."""
+
+from __future__ import annotations
+
+from kilonova.placement.store.schema import metadata
+from kilonova.sql import revisions
+
+revisions.run(metadata)

@@ -1,0 +1,183 @@
+"""A database is made from its table definitions, or brought up to date by its revisions (alembic).
+
+A new database gets all tables at once and the number of the newest revision; an existing one runs the revisions that
+it lacks. alembic is imported only for that. Several processes may prepare one database at the same time.
+
+Revisions are one line: `versions/0001_initial.py`, `versions/0002_….py`; the number is the revision's id.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine import Connection
+from sqlalchemy.pool import NullPool
+
+from kilonova.core.errors import Conflict
+from kilonova.sql.engine import Database
+
+VERSION_TABLE = "alembic_version"
+_MAKING = "making"  # the stamp of a database whose tables are being made: where DDL commits by itself, a crash shows
+_LOCK_SECONDS = 60
+
+_version = sa.Table(
+    VERSION_TABLE,
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name=f"{VERSION_TABLE}_pkc"),  # as alembic names it
+)
+_read_stamp = sa.select(_version.c.version_num)
+
+
+class DatabaseNewer(Conflict):
+    code = "database_newer"
+    message = (
+        "The database {database} is at revision {revision}, which this version of Kilonova does not know:"
+        " a newer version wrote it, so use that one."
+    )
+
+
+class DatabaseForeign(Conflict):
+    code = "database_foreign"
+    message = "The database {database} has a table {table} that Kilonova did not make: give it a database of its own."
+
+
+class DatabaseBusy(Conflict):
+    code = "database_busy"
+    message = "Another process has been changing the tables of {database} for more than {seconds} seconds."
+
+
+def prepare(
+    database: Database,
+    metadata: sa.MetaData,
+    scripts: str,
+    *,
+    seed: Callable[[Connection], None] | None = None,
+) -> None:
+    """Make the tables of `metadata`, or bring them up to date by the revisions of the package `scripts`.
+
+    `seed` adds the rows without which new tables are of no use, in the transaction that makes them. Raises
+    DatabaseNewer, DatabaseForeign, DatabaseBusy; the database is then as it was.
+    """
+    known = revisions(scripts)
+    if stamp(database) == known[-1]:
+        return
+    engine = _engine(database)
+    try:
+        with engine.begin() as connection, _alone(connection):
+            current = _stamp(connection)
+            if current in (None, _MAKING):
+                _create(connection, metadata, known[-1], seed)
+            elif current not in known:
+                raise DatabaseNewer(database=_shown(connection), revision=current)
+            elif current != known[-1]:
+                _upgrade(connection, scripts)
+    finally:
+        engine.dispose()
+
+
+def stamp(database: Database) -> str | None:
+    """The revision that a database is at; None for one without tables of ours."""
+    with database.read() as connection:
+        return _stamp(connection)
+
+
+def revisions(scripts: str) -> list[str]:
+    """The ids of the revisions of a package, oldest first."""
+    return sorted(path.name.split("_")[0] for path in (_folder(scripts) / "versions").glob("[0-9]*_*.py"))
+
+
+def upgrade(database: Database, scripts: str) -> None:
+    """Run every revision that the database lacks, also from nothing at all."""
+    engine = _engine(database)
+    try:
+        with engine.begin() as connection, _alone(connection):
+            _upgrade(connection, scripts)
+    finally:
+        engine.dispose()
+
+
+def _create(
+    connection: Connection, metadata: sa.MetaData, head: str, seed: Callable[[Connection], None] | None
+) -> None:
+    if _stamp(connection) is None:
+        present = set(sa.inspect(connection).get_table_names())
+        for table in metadata.sorted_tables:
+            if table.name in present:
+                raise DatabaseForeign(database=_shown(connection), table=table.name)
+        _version.create(connection, checkfirst=True)
+        connection.execute(sa.insert(_version), {"version_num": _MAKING})
+    metadata.create_all(connection)
+    if seed is not None:
+        seed(connection)
+    connection.execute(sa.update(_version), {"version_num": head})
+
+
+def _upgrade(connection: Connection, scripts: str) -> None:
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(_folder(scripts)).replace("%", "%%"))
+    command.upgrade(config, "head")
+    if connection.dialect.name == "sqlite":
+        broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+        if broken:
+            raise RuntimeError(f"A revision of {scripts} left rows that refer to nothing: {broken[:3]}")
+
+
+def _engine(database: Database) -> sa.Engine:
+    """One connection for changing tables.
+
+    On SQLite it does not enforce foreign keys: a table that is made anew under its old name is dropped in between,
+    which would delete every row that refers to it. The transaction holds the file's write lock from the start.
+    """
+    if database.dialect != "sqlite":
+        return sa.create_engine(database.url, poolclass=NullPool)
+    settings = {"isolation_level": None, "timeout": _LOCK_SECONDS}
+    engine = sa.create_engine(database.url, poolclass=NullPool, connect_args=settings)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    return engine
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """No other process prepares this database meanwhile."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('kilonova.tables'))"))
+        yield
+    elif connection.dialect.name in ("mysql", "mariadb"):
+        name = {"name": f"kilonova.tables.{connection.engine.url.database}"[:64], "seconds": _LOCK_SECONDS}
+        if connection.execute(sa.text("SELECT GET_LOCK(:name, :seconds)"), name).scalar() != 1:
+            raise DatabaseBusy(database=_shown(connection), seconds=_LOCK_SECONDS)
+        try:
+            yield
+        finally:
+            connection.execute(sa.text("SELECT RELEASE_LOCK(:name)"), name)
+    else:
+        yield
+
+
+def _stamp(connection: Connection) -> str | None:
+    if not sa.inspect(connection).has_table(VERSION_TABLE):
+        return None
+    revision: str | None = connection.execute(_read_stamp).scalar()
+    return revision
+
+
+def _shown(connection: Connection) -> str:
+    """The database's address without its password."""
+    return connection.engine.url.render_as_string(hide_password=True)
+
+
+def _folder(scripts: str) -> Path:
+    """The folder of a package, without importing it."""
+    spec = importlib.util.find_spec(scripts)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"There is no package {scripts}", name=scripts)
+    return Path(spec.origin).parent
