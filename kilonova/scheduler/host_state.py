@@ -6,7 +6,7 @@ than the compute node's row. It must not know databases; `host_store` makes snap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -81,24 +81,29 @@ class Consumed(msgspec.Struct, frozen=True):
         )
 
 
-class Snapshot:
-    """All hosts and aggregates at one moment; never changed after it is made.
+class Aggregates:
+    """All aggregates, oldest first. by_host: those of each host. keys: every metadata key in use."""
 
-    hosts: by provider uuid. seen: when each agent last beat. by_host: the aggregates of each host, oldest first.
-    """
-
-    def __init__(
-        self, hosts: Mapping[str, HostRow], seen: Mapping[str, datetime], aggregates: Sequence[AggregateRow]
-    ) -> None:
-        self.hosts = hosts
-        self.seen = seen
-        self.aggregates = tuple(aggregates)
+    def __init__(self, rows: Iterable[AggregateRow] = ()) -> None:
+        self.rows = tuple(rows)
         by_host: dict[str, tuple[AggregateRow, ...]] = {}
-        for row in self.aggregates:
+        for row in self.rows:
             for host in row.hosts:
                 by_host[host] = (*by_host.get(host, ()), row)
         self.by_host: Mapping[str, tuple[AggregateRow, ...]] = by_host
-        self.metadata_keys = frozenset(key for row in self.aggregates for key in row.metadata)
+        self.keys = frozenset(key for row in self.rows for key in row.metadata)
+
+
+class Snapshot:
+    """All hosts and aggregates at one moment; never changed after it is made.
+
+    hosts: by provider uuid. seen: when each agent last beat.
+    """
+
+    def __init__(self, hosts: Mapping[str, HostRow], seen: Mapping[str, datetime], aggregates: Aggregates) -> None:
+        self.hosts = hosts
+        self.seen = seen
+        self.aggregates = aggregates
 
     @cached_property
     def _by_name(self) -> dict[str, list[HostRow]]:
@@ -127,20 +132,24 @@ def states_of(
     snapshot: Snapshot,
     usages: Mapping[str, Mapping[str, Any]],
     consumed: Mapping[str, Consumed],
-    down_before: datetime,
+    is_fresh: Callable[[datetime | None], bool],
 ) -> list[HostState]:
     """The states of the providers in `usages` that are hypervisors of ours, in that order.
 
-    usages: provider uuid to `{class: {"capacity": n, "used": n}}`. down_before: a last beat older than this is down.
+    usages: provider uuid to `{class: {"capacity": n, "used": n}}`. is_fresh: whether a last beat says that it lives.
     """
     found = []
-    rows, seen, by_host = snapshot.hosts, snapshot.seen, snapshot.by_host
+    rows, seen, by_host = snapshot.hosts, snapshot.seen, snapshot.aggregates.by_host
+    fresh: dict[datetime | None, bool] = {}
     for uuid, usage in usages.items():
         row = rows.get(uuid)
         if row is None:
             continue
         last = seen.get(row.agent, row.last_seen_up) if row.agent is not None else row.last_seen_up
-        alive = not row.forced_down and last is not None and last >= down_before
+        alive = fresh.get(last)
+        if alive is None:
+            alive = fresh[last] = is_fresh(last)
+        alive = alive and not row.forced_down
         found.append(_state(row, usage, by_host.get(row.host, ()), alive, consumed.get(uuid)))
     return found
 

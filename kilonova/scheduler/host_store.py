@@ -17,8 +17,8 @@ from typing import Protocol
 from kilonova.core import clock
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.db.queries import host_states as queries
-from kilonova.db.queries.host_states import AggregateRow, HostRow
-from kilonova.scheduler.host_state import Consumed, Snapshot
+from kilonova.db.queries.host_states import HostRow
+from kilonova.scheduler.host_state import Aggregates, Consumed, Snapshot
 from kilonova.sql.engine import Database
 
 LOG = logging.getLogger(__name__)
@@ -32,12 +32,12 @@ CONSUMED_FOR = timedelta(seconds=120)
 
 
 class Databases(Protocol):
-    """Where the scheduler reads: the API database, and each cell's by the cell's uuid."""
+    """Where the scheduler reads: the API database, and each cell's by the cell's uuid (`cells.Cells` is one)."""
 
     @property
     def api(self) -> Database: ...
 
-    def cell(self, uuid: str) -> Database: ...
+    def database(self, name: str) -> Database: ...
 
 
 class _Cell:
@@ -48,7 +48,18 @@ class _Cell:
         self.loaded = float("-inf")
         self.newest: datetime | None = None
         self.hosts: dict[str, HostRow] = {}
+        self.uuid_of: dict[str, str] = {}
         self.seen: dict[str, datetime] = {}
+
+    def put(self, rows: Iterable[HostRow], read: Iterable[str]) -> None:
+        """Take these rows in; of the hosts in `read`, those without a row are gone. Old snapshots keep their dict."""
+        hosts = dict(self.hosts)
+        for host in read:
+            hosts.pop(self.uuid_of.pop(host, ""), None)
+        for row in rows:
+            hosts[row.uuid] = row
+            self.uuid_of[row.host] = row.uuid
+        self.hosts = hosts
 
 
 class HostStore:
@@ -58,12 +69,12 @@ class HostStore:
         self._databases = databases
         self._lock = threading.Lock()
         self._cells: dict[str, _Cell] = {}
-        self._aggregates: tuple[AggregateRow, ...] = ()
+        self._aggregates = Aggregates()
         self._aggregate_mark: queries.Mark = ()
         self._checked = float("-inf")
         self._dirty: set[str] = set()
         self._unknown: set[str] = set()
-        self._snapshot = Snapshot({}, {}, ())
+        self._snapshot = Snapshot({}, {}, Aggregates())
         self._consumed: dict[str, Consumed] = {}
 
     def invalidate(self, hosts: Sequence[str]) -> None:
@@ -125,11 +136,12 @@ class HostStore:
                     known = Consumed(now)
                 self._consumed[uuid] = known.plus(flavor, now)
 
-    def members(self, uuids: Sequence[str]) -> dict[str, str | None]:
-        """The host of each of these servers that is on one, over all enabled cells; None for a deleted server."""
+    def members(self, group: str, others: Iterable[str]) -> dict[str, str | None]:
+        """The host of each member of the group, and of `others`, that is on one; None for a deleted server."""
+        uuids = sorted({*queries.group_members(self._databases.api, group), *others})
         found: dict[str, str | None] = {}
         for uuid in self._cell_uuids():
-            found.update(queries.member_hosts(self._databases.cell(uuid), uuids))
+            found.update(queries.member_hosts(self._databases.database(uuid), uuids))
         return found
 
     def _cell_uuids(self) -> list[str]:
@@ -140,7 +152,7 @@ class HostStore:
         mark = queries.aggregate_mark(self._databases.api)
         if mark == self._aggregate_mark:
             return False
-        self._aggregates = queries.load_aggregates(self._databases.api)
+        self._aggregates = Aggregates(queries.load_aggregates(self._databases.api))
         self._aggregate_mark = mark
         return True
 
@@ -163,17 +175,17 @@ class HostStore:
         return changed
 
     def _refresh_cell(self, uuid: str, cell: _Cell, now: float) -> bool:
-        database = self._databases.cell(uuid)
+        database = self._databases.database(uuid)
         seen = queries.agents_seen(database)
         changed = seen != cell.seen
         cell.seen = seen
         mark = queries.host_mark(database)
         if now - cell.loaded >= RELOAD_EVERY or cell.newest is None or _counts(mark) != _counts(cell.mark):
-            cell.hosts = {row.uuid: row for row in queries.all_hosts(database, uuid)}
+            cell.hosts, cell.uuid_of = {}, {}
+            cell.put(queries.all_hosts(database, uuid), ())
             cell.loaded = now
         elif mark != cell.mark:
-            rows = queries.hosts_since(database, uuid, cell.newest - OVERLAP)
-            cell.hosts = cell.hosts | {row.uuid: row for row in rows}
+            cell.put(queries.hosts_since(database, uuid, cell.newest - OVERLAP), ())
         else:
             return changed
         cell.mark = mark
@@ -183,9 +195,7 @@ class HostStore:
     def _read_dirty(self) -> bool:
         names, self._dirty = self._dirty, set()
         for uuid, cell in self._cells.items():
-            rows = queries.hosts_named(self._databases.cell(uuid), uuid, names)
-            kept = {key: row for key, row in cell.hosts.items() if row.host not in names}
-            cell.hosts = kept | {row.uuid: row for row in rows}
+            cell.put(queries.hosts_named(self._databases.database(uuid), uuid, names), names)
         return True
 
     def _forget_consumed(self) -> None:

@@ -57,10 +57,10 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a decision takes as true besides the request: claims that rows do not show yet, and who counts as down."""
+    """What a decision takes as true besides the request: claims that rows do not show yet, and who counts as up."""
 
     consumed: Mapping[str, Consumed]
-    down_before: datetime
+    is_fresh: Callable[[datetime | None], bool]
 
 
 def build(
@@ -163,7 +163,7 @@ def _candidates(
 
 
 def _host_states(request: Request, candidates: Candidates, moment: Moment, trace: Trace) -> list[HostState]:
-    states = states_of(request.snapshot, candidates.usages, moment.consumed, moment.down_before)
+    states = states_of(request.snapshot, candidates.usages, moment.consumed, moment.is_fresh)
     if cell := destination_cell(request.spec):
         states = [state for state in states if state.cell_uuid == cell]
     trace.hosts = tuple(state.host for state in states)

@@ -6,10 +6,10 @@ It must not know who asks, nor what becomes of the servers.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+from functools import partial
 
 from kilonova.bus.calls import Destinations, HostsChanged, SelectDestinations
-from kilonova.core import clock
+from kilonova.core import clock, liveness
 from kilonova.core.context import Context
 from kilonova.core.request_spec import RequestSpec
 from kilonova.scheduler import pipeline
@@ -32,6 +32,7 @@ class Scheduler:
         self._store = HostStore(databases)
         self._groups = GroupClaims()
         self._pipeline = pipeline.build(settings, placement_client, self._store.find_hosts)
+        self._down = liveness.down_after(settings.report_interval, settings.service_down_time)
         self.traces = Ring()
 
     def select_destinations(self, ctx: Context, asked: SelectDestinations) -> Destinations:
@@ -42,9 +43,7 @@ class Scheduler:
         try:
             snapshot = self._store.snapshot()
             request = Request(spec, self._settings, snapshot, group=self._group(spec))
-            moment = Moment(
-                self._store.consumed(), clock.utcnow() - timedelta(seconds=self._settings.service_down_time)
-            )
+            moment = Moment(self._store.consumed(), partial(liveness.is_up, now=clock.utcnow(), down_time=self._down))
             selections = pipeline.select_destinations(
                 self._pipeline, request, asked.servers, moment, trace, alternates=asked.alternates
             )
@@ -64,5 +63,5 @@ class Scheduler:
         if spec.group is None:
             return None
         recent = self._groups.recent(spec.group.uuid)
-        known = recent | self._store.members(sorted({*spec.group.members, *recent}))
+        known = recent | self._store.members(spec.group.uuid, {*spec.group.members, *recent})
         return group_of(spec, {server: host for server, host in known.items() if host is not None})

@@ -25,6 +25,7 @@ class SchedulerSettings:
     # [DEFAULT]
     default_availability_zone: str = "nova"
     service_down_time: int = 60  # seconds without a beat after which a service counts as down
+    report_interval: int = 10  # seconds between beats; raises the former when beats come more rarely
     # [scheduler]
     max_attempts: int = 3
     max_placement_results: int = 1000
@@ -54,6 +55,7 @@ class SchedulerSettings:
 _GROUPS = {
     "default_availability_zone": "DEFAULT",
     "service_down_time": "DEFAULT",
+    "report_interval": "DEFAULT",
     "max_attempts": "scheduler",
     "max_placement_results": "scheduler",
     "limit_tenants_to_placement_aggregate": "scheduler",

@@ -84,7 +84,7 @@ def _multipliers(weighers: Sequence[Weigher], request: Request, states: Sequence
     """One column when no aggregate overrides a multiplier, else a column per host."""
     configured = [_option(row, request.settings) for row in weighers]
     column = np.array(configured, dtype=np.float64).reshape(len(weighers), 1)
-    overridden = [row.metadata_key in request.snapshot.metadata_keys for row in weighers]
+    overridden = [row.metadata_key in request.snapshot.aggregates.keys for row in weighers]
     if not any(overridden):
         return column
     full = np.repeat(column, len(states), axis=1)

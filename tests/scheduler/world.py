@@ -1,4 +1,4 @@
-"""A scheduler's surroundings for tests: cell and API databases on SQLite, and a Placement that keeps its books in memory.
+"""A scheduler's surroundings for tests: databases of one cell on SQLite, and a Placement that lives in memory.
 
 The fake implements Placement's rules for flat providers (capacity, member_of, required and forbidden traits, in_tree,
 limit, consumer generations), so that a test sees what a real one would answer.
@@ -20,6 +20,7 @@ from kilonova.sql.engine import Database
 
 CELL = "11111111-1111-4111-8111-111111111111"
 SMALL = FlavorSpec(id=1, flavorid="1", name="m1.small", memory_mb=2048, vcpus=1, root_gb=20)
+COMPUTE = {"binary": "nova-compute", "topic": "compute"}
 
 
 def spec_of(flavor: FlavorSpec = SMALL, **fields: Any) -> RequestSpec:
@@ -102,8 +103,8 @@ def _matches(provider: Provider, asked: Mapping[str, list[str]]) -> bool:
             return False
     if "in_tree" in asked and asked["in_tree"] != [provider.uuid]:
         return False
-    traits = [trait for key in ("required", "root_required") for text in asked.get(key, []) for trait in text.split(",")]
-    return all((trait.lstrip("!") in provider.traits) != trait.startswith("!") for trait in traits)
+    traits = ",".join(asked.get("required", []) + asked.get("root_required", []))
+    return all((trait.lstrip("!") in provider.traits) != trait.startswith("!") for trait in traits.split(",") if trait)
 
 
 def _summary(provider: Provider) -> dict[str, Any]:
@@ -133,22 +134,22 @@ class Cloud:
                 )
             )
 
-    def cell(self, uuid: str) -> Database:
-        return self._cells[uuid]
+    def database(self, name: str) -> Database:
+        return self._cells[name]
 
     @property
-    def database(self) -> Database:
+    def cell(self) -> Database:
         return self._cells[CELL]
 
     def close(self) -> None:
         self.api.dispose()
-        self.database.dispose()
+        self.cell.dispose()
 
     def add_hosts(self, *names: str, vcpus: int = 8, memory_mb: int = 16384, local_gb: int = 200, **row: Any) -> None:
         """Hosts of one agent that beats now."""
         now = clock.utcnow()
         rows = [_node(name, vcpus, memory_mb, local_gb, row) for name in names]
-        with self.database.write() as connection:
+        with self.cell.write() as connection:
             if not connection.execute(cell_schema.agents.select()).all():
                 connection.execute(
                     cell_schema.agents.insert().values(id="agent", epoch=1, version=1, last_seen_up=now)
@@ -156,8 +157,7 @@ class Cloud:
             connection.execute(
                 cell_schema.services.insert(),
                 [
-                    {"uuid": ids.new_uuid(), "host": name, "binary": "nova-compute", "topic": "compute", "agent": "agent"}
-                    for name in names
+                    {"uuid": ids.new_uuid(), "host": name, "agent": "agent"} | COMPUTE for name in names
                 ],
             )
             connection.execute(cell_schema.compute_nodes.insert(), rows)
@@ -167,7 +167,7 @@ class Cloud:
             )
 
     def uuid_of(self, host: str) -> str:
-        with self.database.read() as connection:
+        with self.cell.read() as connection:
             table = cell_schema.compute_nodes
             return str(connection.execute(table.select().where(table.c.host == host)).one().uuid)
 
@@ -178,7 +178,8 @@ class Cloud:
         """An aggregate, mirrored to the fake Placement."""
         uuid = ids.new_uuid()
         with self.api.write() as connection:
-            key = connection.execute(api_schema.aggregates.insert().values(uuid=uuid, name=name)).inserted_primary_key[0]
+            made = connection.execute(api_schema.aggregates.insert().values(uuid=uuid, name=name))
+            key = made.inserted_primary_key[0]
             for host in hosts:
                 connection.execute(api_schema.aggregate_hosts.insert().values(aggregate_id=key, host=host))
             for word, value in metadata.items():
@@ -191,7 +192,7 @@ class Cloud:
 
     def change_service(self, host: str, **values: Any) -> None:
         table = cell_schema.services
-        with self.database.write() as connection:
+        with self.cell.write() as connection:
             connection.execute(table.update().where(table.c.host == host).values(**values))
 
 

@@ -15,7 +15,14 @@ import msgspec
 import sqlalchemy as sa
 
 from kilonova.core import json
-from kilonova.db.api_schema import aggregate_hosts, aggregate_metadata, aggregates, cell_mappings
+from kilonova.db.api_schema import (
+    aggregate_hosts,
+    aggregate_metadata,
+    aggregates,
+    cell_mappings,
+    instance_group_member,
+    instance_groups,
+)
 from kilonova.db.cell_schema import agents, compute_nodes, instances, services
 from kilonova.sql.engine import Database
 
@@ -154,6 +161,13 @@ _aggregate_metadata = sa.select(
 _members = sa.select(instances.c.uuid, instances.c.host, instances.c.deleted).where(
     instances.c.uuid.in_(sa.bindparam("uuids", expanding=True))
 )
+_group_members = (
+    sa.select(instance_group_member.c.instance_uuid)
+    .select_from(
+        instance_group_member.join(instance_groups, instance_groups.c.id == instance_group_member.c.group_id)
+    )
+    .where(instance_groups.c.uuid == sa.bindparam("group"))
+)  # fmt: skip
 
 Mark = tuple[Any, ...]
 
@@ -218,6 +232,12 @@ def load_aggregates(api: Database) -> tuple[AggregateRow, ...]:
             AggregateRow(id_, uuid, name, frozenset(hosts.get(id_, ())), metadata.get(id_, {}))
             for id_, uuid, name in connection.execute(_aggregates)
         )
+
+
+def group_members(api: Database, group: str) -> list[str]:
+    """The servers that belong to the group at this moment."""
+    with api.read() as connection:
+        return list(connection.execute(_group_members, {"group": group}).scalars())
 
 
 def member_hosts(cell: Database, uuids: Sequence[str]) -> dict[str, str | None]:

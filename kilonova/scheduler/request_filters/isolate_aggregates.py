@@ -19,7 +19,7 @@ def _apply(spec: RequestSpec, snapshot: Snapshot, _settings: SchedulerSettings) 
     wanted = requested_traits(spec)
     forbidden = frozenset(
         row.uuid
-        for row in snapshot.aggregates
+        for row in snapshot.aggregates.rows
         if any(
             value == "required" and key.startswith(_PREFIX) and key.removeprefix(_PREFIX) not in wanted
             for key, value in row.metadata.items()

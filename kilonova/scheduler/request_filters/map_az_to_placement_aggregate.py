@@ -19,7 +19,7 @@ def _apply(spec: RequestSpec, snapshot: Snapshot, _settings: SchedulerSettings) 
     zone = spec.availability_zone
     if not zone:
         return None
-    found = tuple(row.uuid for row in snapshot.aggregates if row.metadata.get("availability_zone") == zone)
+    found = tuple(row.uuid for row in snapshot.aggregates.rows if row.metadata.get("availability_zone") == zone)
     if not found:
         return None
     LOG.debug("request filter map_az_to_placement_aggregate added aggregates %s for zone %s", found, zone)

@@ -21,7 +21,7 @@ _PREFIX = "filter_tenant_id"
 def _apply(spec: RequestSpec, snapshot: Snapshot, settings: SchedulerSettings) -> Additions | None:
     found = tuple(
         row.uuid
-        for row in snapshot.aggregates
+        for row in snapshot.aggregates.rows
         if any(value == spec.project_id and key.startswith(_PREFIX) for key, value in row.metadata.items())
     )
     if found:
