@@ -6,7 +6,8 @@
 # "editable" also installs this checkout into it, so that DIRECTORY/bin/kilonova runs the files you edit.
 # What can go wrong on a fresh machine is said in one sentence on standard error, with a non-zero exit.
 set -u
-
+newline='
+'
 dir=$1 lock=$2 editable=${3:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
 
@@ -23,7 +24,11 @@ find_python() {
     newest_without_venv=
     for name in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 python; do
         # every one of that name in PATH, not only the first: an old one may stand before it
-        for candidate in $(candidates "$name"); do
+        old_ifs=$IFS
+        IFS=$newline
+        set -- $(candidates "$name")
+        IFS=$old_ifs
+        for candidate in "$@"; do
             works "$candidate" || continue
             if "$candidate" -c 'import venv, ensurepip' >/dev/null 2>&1; then
                 python=$candidate
@@ -40,12 +45,10 @@ find_python() {
 
 candidates() {
     case $1 in */*) printf '%s\n' "$1"; return ;; esac
-    old_ifs=$IFS
     IFS=:
     for folder in $PATH; do
         [ -x "${folder:-.}/$1" ] && printf '%s\n' "${folder:-.}/$1"
     done
-    IFS=$old_ifs
 }
 
 install() {
