@@ -180,7 +180,7 @@ def rest_client(conf: Any, group: str, transport: Transport, tokens: ServiceToke
 def _volume_endpoint(options: Any, types: Sequence[str], tokens: ServiceTokens) -> Callable[[], str]:
     """`catalog_info` is `<type>:<name>:<interface>`."""
     kind, _, rest = options.catalog_info.partition(":")
-    name, _, interface = rest.partition(":")
+    _name, _, interface = rest.partition(":")
     return catalog_endpoint(
         tokens,
         (kind, *types) if kind else types,

@@ -1,0 +1,13 @@
+"""`[database]` (the cell's), `[api_database]` and `[placement_database]`: where the tables are.
+
+Names are oslo.db's.
+"""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+OPTS = (
+    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL; unset is an SQLite file in the state directory."),
+    cfg.IntOpt("max_pool_size", default=5, min=1, help="Connections a process keeps open, for reading and for writing."),
+)
