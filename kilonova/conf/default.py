@@ -9,7 +9,7 @@ OPTS = (
         "host", sample_default="<this host's name>",
         help="Name of this host in the services table; agents of several simulated hosts append a number.",
     ),
-    cfg.StrOpt("my_ip", sample_default="<the address of the default route>", help="Address of this host on the management network."),
+    cfg.StrOpt("my_ip", help="Address of this host on the management network."),
     cfg.StrOpt(
         "state_path",
         help="Directory for what must survive a restart and is not in a database.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -122,7 +123,14 @@ def _check(conf: cfg.ConfigOpts, rows: Options) -> None:
             try:
                 getattr(values, option.dest)
             except (ValueError, cfg.Error) as error:
-                raise ConfigError(f"[{group}] {option.name}: {' '.join(str(error).split())}") from None
+                raise ConfigError(f"[{group}] {option.name} cannot be used: {_plain(error)}") from None
+
+
+def _plain(error: Exception) -> str:
+    """oslo.config's words without its internal record of the place, but with the file."""
+    text = " ".join(str(error).split())
+    text = re.sub(r"from LocationInfo\(.*?detail='([^']*)'\)", r"in \1", text)
+    return text.replace("Value for option ", "the value of ")
 
 
 def without_effect(files: Iterable[str], rows: Options) -> list[str]:

@@ -94,12 +94,27 @@ def _lazy(module: str, name: str, app: WsgiApp, conf: Any) -> WsgiApp:
 
     def call(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         if not made:
-            from importlib import import_module
-
-            made.append(getattr(import_module(f"oslo_middleware.{module}"), name)(app, conf))
+            made.append(_layer(module, name, app, conf))
         return made[0](environ, start_response)
 
     return call
+
+
+def _layer(module: str, name: str, app: WsgiApp, conf: Any) -> WsgiApp:
+    """It registers its options itself, so it gets a configuration object of its own with our values in it."""
+    from importlib import import_module
+
+    from oslo_config import cfg
+
+    found = import_module(f"oslo_middleware.{module}")
+    group = "cors" if module == "cors" else "oslo_middleware"
+    private = cfg.ConfigOpts()
+    private([], project="kilonova", default_config_files=[], default_config_dirs=[])
+    private.register_opts(found.OPTS, group)
+    for option in found.OPTS:
+        private.set_override(option.dest, conf[group][option.dest], group)
+    layer: WsgiApp = getattr(found, name)(app, private)
+    return layer
 
 
 class _Core:
