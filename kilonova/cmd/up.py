@@ -59,6 +59,10 @@ class NoSuchConfigFile(errors.Invalid):
     code, message = "no_such_config_file", "The configuration file {path} cannot be read: {reason}."
 
 
+class BadConfiguration(errors.Invalid):
+    code, message = "bad_configuration", "The configuration cannot be used."
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add = parser.add_argument
@@ -112,15 +116,13 @@ def _serve(settings: AllInOne, directory: StateDir, become_ready: Callable[[], N
 
 def _build(settings: AllInOne) -> Cloud:
     """The cloud, not yet started. What is wrong with a configuration file is said in one sentence."""
-    from oslo_config import cfg
-
     from kilonova import wiring
+    from kilonova.conf.load import ConfigError
 
     try:
         return wiring.all_in_one(settings)
-    except cfg.Error as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise NoSuchConfigFile(path=", ".join(map(str, settings.config_files)), reason=reason) from error
+    except ConfigError as error:
+        raise BadConfiguration(str(error)) from error
 
 
 def _settings(
@@ -147,6 +149,7 @@ def _settings(
         public_cidr=public,
         secrets=state_dir.secrets(directory, admin_password=arguments.admin_password),
         config_files=config_files,
+        reset_admin=arguments.admin_password is not None,
     )
 
 

@@ -30,8 +30,8 @@ class AllInOne:
     """Settings of a cloud in one process.
 
     `state_dir` exists and is locked by this process. `hosts` is the number of simulated hypervisors. The CIDRs are
-    those of the networks `private` and `public` that the first start makes. `secrets.admin_password` is what the
-    password of the user admin has to be from this start on; the others only matter at the first start.
+    those of the networks `private` and `public` that the first start makes. The passwords in `secrets` matter for users
+    that the start makes; with `reset_admin`, admin's is set although the user is there.
     """
 
     host: str
@@ -42,6 +42,7 @@ class AllInOne:
     public_cidr: str
     secrets: Secrets
     config_files: tuple[Path, ...] = ()
+    reset_admin: bool = False
 
     @property
     def database_dir(self) -> Path:

@@ -50,19 +50,23 @@ INTERFACES = ("public", "internal", "admin")
 
 def bootstrap(
     identity: Identity, *, admin_password: str, service_password: str, base_url: str, region: str = "RegionOne",
-    urls: Mapping[str, str] | None = None,
+    urls: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None, reset_admin: bool = False,
 ) -> None:  # fmt: skip
     """Make sure that everything above exists.
 
-    admin_password: of admin, demo and alt_demo where they are new. service_password: of the service users, always.
-    base_url: `scheme://host:port` of the deployment. urls: endpoints by service type that are elsewhere.
+    admin_password: of admin where it is new or to be reset. passwords: of demo and alt_demo where they are new (as
+    admin's without one). service_password: of the service users, always. base_url: `scheme://host:port` of the
+    deployment. urls: endpoints by service type that are elsewhere.
     """
+    wanted = {"admin": admin_password, "demo": admin_password, "alt_demo": admin_password} | dict(passwords or {})
     with identity.database.read() as connection:
         stale = [name for name in SERVICE_USERS if not _has_password(identity, connection, name, service_password)]
-        people = [name for name in ("admin", "demo", "alt_demo") if not _user(connection, name)]
+        people = [name for name in wanted if not _user(connection, name)]
+        if reset_admin and not _has_password(identity, connection, "admin", admin_password):
+            people = [*people, "admin"]
     # Hashed before the transaction, one salt for those who share a password anyway.
     service_hash = hash_secret(service_password) if stale else None
-    people_hash = hash_secret(admin_password) if people else None
+    hashes = {password: hash_secret(password) for password in {wanted[name] for name in people}}
     with identity.database.write() as connection:
         _ensure(connection, DOMAINS, {"id": DOMAIN}, {"name": "Default", "description": "The default domain"})
         for name in ROLE_NAMES:
@@ -71,7 +75,7 @@ def bootstrap(
             where = {"name": name, "domain_id": DOMAIN}
             _ensure(connection, PROJECTS, where, {"id": ids.new_hex(), "parent_id": DOMAIN})
         for name in people:
-            _set_user(connection, name, people_hash, {"description": ""})
+            _set_user(connection, name, hashes[wanted[name]], {"description": ""})
         for name in stale:
             _set_user(connection, name, service_hash, {"description": f"Service user of {name}"})
         for given in GIVEN:
