@@ -110,7 +110,7 @@ _FORMATS = (
 def _wants_oslo_log(conf: Any) -> bool:
     if conf.log_config_append or conf.use_json or conf.use_syslog or conf.use_journal:
         return True
-    if conf.log_rotation_type != "none" or conf.rate_limit_interval or conf.watch_log_file:
+    if conf.log_rotation_type != "none" or conf.rate_limit_interval:
         return True
     places = (conf.get_location(name) for name in _FORMATS)
     return any(place is not None and place.location.is_user_controlled for place in places)

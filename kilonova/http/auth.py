@@ -18,7 +18,7 @@ from typing import Any
 
 from kilonova.clients.rest import Transport
 from kilonova.core import clock
-from kilonova.core.context import preserved
+from kilonova.core.context import Context, preserved
 
 LOG = logging.getLogger(__name__)
 
@@ -83,6 +83,13 @@ class TokenCache:
 
     def __len__(self) -> int:
         return len(self._rows)
+
+
+def anonymous(environ: Mapping[str, Any]) -> None:
+    """Make the request's ids this thread's context, as long as nobody is known to ask."""
+    Context(
+        request_id=environ.get("openstack.request_id"), global_request_id=environ.get("openstack.global_request_id")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +172,7 @@ class Auth:
         epoch = self._asking.epoch = self._epoch
         try:
             with preserved():
+                anonymous(environ)  # what is logged while the token is checked belongs to this request
                 refusal, confirmed = self._ask(environ)
         finally:
             self._asking.epoch = outer
@@ -248,6 +256,23 @@ def _protocol(conf: Any, transport: Transport | None, overrides: dict[str, Any])
         "include_service_catalog": False,
         "service_token_roles_required": True,
         "delay_auth_decision": False,
-        **overrides,
+        **_without_credentials(conf, overrides),
     }
     return Protocol(_confirm, {"oslo_config_config": conf, **options})
+
+
+def _without_credentials(conf: Any, overrides: dict[str, Any]) -> dict[str, Any]:
+    """What is left after the options of the auth plugin went into `[keystone_authtoken]`, where the plugin looks."""
+    from keystoneauth1 import loading
+
+    if "auth_type" not in overrides:
+        return overrides
+    options = loading.get_auth_plugin_conf_options(loading.get_plugin_loader(overrides["auth_type"]))
+    conf.register_opts(options, group=_GROUP)
+    names = {option.dest for option in options}
+    for name in names & set(overrides):
+        conf.set_override(name, overrides[name], group=_GROUP)
+    return {name: value for name, value in overrides.items() if name not in names}
+
+
+_GROUP = "keystone_authtoken"

@@ -17,7 +17,7 @@ from oslo_context import context as oslo
 
 from kilonova.core import clock, ids, log
 from kilonova.core.context import Context
-from kilonova.http.auth import Auth
+from kilonova.http.auth import Auth, anonymous
 from kilonova.http.dialect import plain
 
 ACCESS = logging.getLogger("kilonova.access")
@@ -164,11 +164,13 @@ class _Core:
     def _answer(self, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         fault = self._check_body(environ)
         if fault is not None:
+            anonymous(environ)
             return _refuse(environ, start, *fault)
         ctx: Context | None = None
         if self._auth is not None:
             refusal = self._auth.authenticate(environ)
             if refusal is not None:
+                anonymous(environ)
                 start(refusal.status, refusal.headers)
                 return refusal.body
             if environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed":
@@ -178,9 +180,7 @@ class _Core:
                 if self._policy is not None:
                     ctx.is_admin = self._policy.is_admin(ctx)
         if ctx is None:
-            Context(  # for the log lines of an anonymous request
-                request_id=environ["openstack.request_id"], global_request_id=environ.get("openstack.global_request_id")
-            )
+            anonymous(environ)
         environ["kilonova.context"] = ctx
         return self._app(environ, start)
 
