@@ -10,7 +10,6 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,14 +20,16 @@ from kilonova.agent.verbs import Verb
 from kilonova.bus import calls
 from kilonova.bus.bus import Bus
 from kilonova.bus.calls import Ticket, VerbReport
-from kilonova.core.context import Context, preserved
+from kilonova.core.context import Context
 from kilonova.core.errors import Invalid, KilonovaError, Unavailable
+from kilonova.core.pool import Pool
 from kilonova.virt.driver import Driver, GuestAborted
 
 LOG = logging.getLogger(__name__)
 
 _UNBOUNDED_BUILDS = 128  # threads when `max_concurrent_builds` is 0, Nova's word for no bound
 _OTHER_THREADS = 16  # everything but builds: never behind a queue of slow builds
+_STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,9 @@ class Dispatch:
         self._lines: dict[str, deque[_Job]] = {}
         self._builds = self._others = None
         if not driver.quick:
-            self._builds = ThreadPoolExecutor(max_concurrent_builds or _UNBOUNDED_BUILDS, "agent-build")
-            self._others = ThreadPoolExecutor(_OTHER_THREADS, "agent-verb")
+            self._builds = Pool("agent-build", max_concurrent_builds or _UNBOUNDED_BUILDS)
+            self._others = Pool("agent-verb", _OTHER_THREADS)
+        self._stopping = False
 
     def handlers(self, verbs: Iterable[Verb]) -> dict[str, Callable[[Context, Any], None]]:
         """A handler per row, for `Bus.serve`."""
@@ -70,12 +72,15 @@ class Dispatch:
 
     def stop(self) -> None:
         """Let running verbs end; what waits is dropped, and will be sent again."""
+        self._stopping = True
         for pool in (self._builds, self._others):
             if pool is not None:
-                pool.shutdown(wait=True, cancel_futures=True)
+                pool.close(_STOP_SECONDS)
 
     def _receive(self, job: _Job) -> None:
         ticket: Ticket = job.asked.ticket
+        if self._stopping:
+            return
         if not self._state.admit(ticket):
             LOG.warning("Verb %s for server %s is of the past epoch %s", ticket.id, ticket.server, ticket.epoch)
             return
@@ -106,10 +111,9 @@ class Dispatch:
                 return
 
     def _run_in_pool(self, server: str, job: _Job) -> None:
-        with preserved():
-            job.ctx.update_store()
-            self._run(job)
-        if self._next(server):
+        job.ctx.update_store()
+        self._run(job)
+        if self._next(server) and not self._stopping:
             self._run_line(server)
 
     def _next(self, server: str) -> bool:
@@ -124,7 +128,7 @@ class Dispatch:
         ticket: Ticket = job.asked.ticket
         report: VerbReport | None = None
         try:
-            if not self._state.stale(ticket):
+            if not self._stopping and not self._state.stale(ticket):
                 report = self._state.result(ticket.id) or self._do(job)
         except Exception:
             LOG.exception("Verb %s could not be recorded", ticket.id)  # not reported either: it will be sent again

@@ -14,11 +14,12 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Runs at once, then each `spacing` seconds; a number that `run` answers is the wait until the next time."""
+    """Runs each `spacing` seconds, at the start too on request; a number that `run` answers is the next wait."""
 
     name: str
     spacing: float
     run: Callable[[], float | None]
+    at_start: bool = False
 
 
 class Timetable:
@@ -26,13 +27,14 @@ class Timetable:
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tuple(tasks)
-        self._due = [clock.monotonic()] * len(self._tasks)
+        now = clock.monotonic()
+        self._due = [now if task.at_start else now + task.spacing for task in self._tasks]
         self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Begin; the tasks run in their order the first time."""
+        """Begin."""
         self._thread = threading.Thread(target=self._loop, name="agent-timetable", daemon=True)
         self._thread.start()
 

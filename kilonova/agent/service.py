@@ -108,7 +108,7 @@ class Agent:
     def _tasks(self) -> tuple[Task, ...]:
         resources = self._settings.update_resources_interval
         tasks = [
-            Task("beat", self._settings.report_interval, self._beat),
+            Task("beat", self._settings.report_interval, self._beat, at_start=True),
             Task("refresh", float("inf"), self._send_refresh),
             Task("prune", _PRUNE_EACH, self._prune),
         ]
