@@ -130,4 +130,7 @@ def between(rows: list[Any], since: datetime | None, before: datetime | None) ->
         moment: datetime = row.updated_at or row.created_at
         return moment
 
-    return [row for row in rows if (since is None or touched(row) >= since) and (before is None or touched(row) <= before)]
+    return [
+        row for row in rows
+        if (since is None or touched(row) >= since) and (before is None or touched(row) <= before)
+    ]  # fmt: skip

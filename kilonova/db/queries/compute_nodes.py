@@ -221,3 +221,11 @@ def count_build(connection: Connection, host: str, *, failed: bool) -> None:
 def delete_node(connection: Connection, host: str) -> bool:
     """Remove the node of a host; False when there was none."""
     return connection.execute(_DELETE, {"of_host": host}).rowcount > 0
+
+
+_NAMED = _SELECT.where(compute_nodes.c.hypervisor_hostname == sa.bindparam("of_name"))
+
+
+def named(connection: Connection, hostname: str) -> list[ComputeNode]:
+    """The nodes of exactly this hypervisor_hostname."""
+    return [_node(row) for row in connection.execute(_NAMED, {"of_name": hostname})]

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.core.request_spec import FlavorSpec
-from kilonova.db.api_schema import flavor_extra_specs, flavors
+from kilonova.db.api_schema import flavor_extra_specs, flavor_projects, flavors
 from kilonova.sql.engine import Database
 
 _BY_FLAVORID = sa.select(flavors).where(flavors.c.flavorid == sa.bindparam("b_id"))
@@ -32,10 +32,19 @@ def read(connection: Connection, flavorid: str) -> FlavorSpec | None:
     row = connection.execute(_BY_FLAVORID, {"b_id": flavorid}).first()
     if row is None:
         return None
-    return spec_of(row, {key: value for key, value in connection.execute(_SPECS, {"b_id": row.id})})
+    return spec_of(row, {pair[0]: pair[1] for pair in connection.execute(_SPECS, {"b_id": row.id})})
 
 
 def get(database: Database, flavorid: str) -> FlavorSpec | None:
     """The same on a connection of its own."""
     with database.read() as connection:
         return read(connection, flavorid)
+
+
+_PROJECTS = sa.select(flavor_projects.c.project_id).where(flavor_projects.c.flavor_id == sa.bindparam("b_id"))
+
+
+def projects_of(database: Database, flavor_id: int) -> set[str]:
+    """The projects that a private flavor is granted to."""
+    with database.read() as connection:
+        return set(connection.execute(_PROJECTS, {"b_id": flavor_id}).scalars())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -30,7 +30,9 @@ _USED = sa.select(*_SUMS).where(
 )
 _USED_BY = _USED.where(_M.user_id == sa.bindparam("b_user"))
 _LOCK = (
-    sa.update(quota_locks).where(quota_locks.c.project_id == sa.bindparam("b_project")).values(taken=quota_locks.c.taken + 1)
+    sa.update(quota_locks)
+    .where(quota_locks.c.project_id == sa.bindparam("b_project"))
+    .values(taken=quota_locks.c.taken + 1)
 )
 _LOCK_NEW = sa.insert(quota_locks)
 
@@ -66,15 +68,19 @@ def used(connection: Connection, project_id: str, user_id: str | None = None) ->
 
 def limits(connection: Connection, project_id: str) -> dict[str, int]:
     """The project's own limits."""
-    return {resource: limit for resource, limit in connection.execute(_LIMITS, {"b_project": project_id})}
+    return _by_resource(connection.execute(_LIMITS, {"b_project": project_id}))
 
 
 def user_limits(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
     """The limits of one user within the project."""
     rows = connection.execute(_USER_LIMITS, {"b_project": project_id, "b_user": user_id})
-    return {resource: limit for resource, limit in rows}
+    return _by_resource(rows)
 
 
 def class_limits(connection: Connection, name: str) -> dict[str, int]:
     """The limits of a quota class; `default` holds for every project that has none of its own."""
-    return {resource: limit for resource, limit in connection.execute(_CLASS_LIMITS, {"b_class": name})}
+    return _by_resource(connection.execute(_CLASS_LIMITS, {"b_class": name}))
+
+
+def _by_resource(rows: sa.CursorResult[Any]) -> dict[str, int]:
+    return {row[0]: int(row[1]) for row in rows}

@@ -1,0 +1,52 @@
+"""Availability zones as users see them: which there are, with which hosts, and which are available."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kilonova.compute.world import World
+from kilonova.db.queries import services, zones
+from kilonova.db.queries.services import Service
+
+
+@dataclass(frozen=True, slots=True)
+class Zone:
+    """A zone with its services by host. available: at least one of them is enabled."""
+
+    name: str
+    available: bool
+    hosts: dict[str, list[Service]]
+
+
+def zone_of_host(world: World, host: str | None) -> str | None:
+    """The zone a host is in; the default zone for one that is in none; None without a host."""
+    if host is None:
+        return None
+    return zones.of_host(world.cells.api, host) or world.settings.default_availability_zone
+
+
+def every_zone(world: World) -> list[Zone]:
+    """All zones, the internal one too, available ones first, each part by name (server-view 12)."""
+    by_host = zones.by_host(world.cells.api)
+    settings = world.settings
+    enabled: dict[str, dict[str, list[Service]]] = {}
+    disabled: set[str] = set()
+    for cell in world.cells:
+        with cell.database.read() as connection:
+            found = services.list_services(connection)
+        for service in found:
+            internal = service.binary != "nova-compute"
+            zone = settings.internal_service_availability_zone if internal else by_host.get(
+                service.host, settings.default_availability_zone)  # fmt: skip
+            if service.disabled:
+                disabled.add(zone)
+            else:
+                enabled.setdefault(zone, {}).setdefault(service.host, []).append(service)
+    available = [Zone(name, True, hosts) for name, hosts in sorted(enabled.items())]
+    return available + [Zone(name, False, {}) for name in sorted(disabled - set(enabled))]
+
+
+def available_zones(world: World) -> set[str]:
+    """The zones a server may be asked to go to."""
+    internal = world.settings.internal_service_availability_zone
+    return {zone.name for zone in every_zone(world) if zone.available and zone.name != internal}

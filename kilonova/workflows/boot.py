@@ -1,0 +1,218 @@
+"""Workflow `boot`, in the API database: choose hosts for the servers of one request, hand each over to its cell.
+
+The hand-over's fixed order: (1) in the cell, server row and its own workflow `build`, held, insert if absent;
+(2) in the API database, cell into the mapping and the build request gone; then the held workflow is let go. A build
+request that is gone already means that the user cancelled: (1) is taken back and the allocation with it. A server
+for which there is no host goes to cell0 in the same way, in ERROR with a fault. Every part looks before it acts, so
+the step can be run again after a crash anywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kilonova.bus.calls import SelectDestinations, Wake, select_destinations, wake_workflow
+from kilonova.cells.cells import CELL0
+from kilonova.compute.availability import zone_of_host
+from kilonova.compute.world import World
+from kilonova.core import clock, ids, states
+from kilonova.core.context import Context
+from kilonova.core.request_spec import GroupSpec, RequestSpec, Selection
+from kilonova.core.scheduling import NoValidHost
+from kilonova.db.queries import actions, block_devices, journal, requests, servers
+from kilonova.sql.engine import Connection
+from kilonova.workflows.step import Done, Run, Step, Workflow
+
+_SELECTIONS = msgspec.json.Decoder(list[Selection])
+
+
+def schedule(world: World, run: Run) -> Done:
+    """Have the scheduler choose and claim hosts, for all servers or for none."""
+    uuids: list[str] = run.params["servers"]
+    if run.epoch > 1 or run.tries:  # an earlier try may have claimed without our knowing
+        _release(world, uuids)
+    pending = requests.several(world.cells.api, uuids)
+    wanted = [uuid for uuid in uuids if uuid in pending]
+    if not wanted:
+        return Done({"selections": {}})
+    spec = requests.specs(world.cells.api, wanted[:1])[wanted[0]]
+    if spec.group is not None:
+        spec = msgspec.structs.replace(spec, group=_with_hosts(world, spec.group))
+    request = SelectDestinations(msgspec.structs.replace(spec, num_instances=len(wanted)), tuple(wanted))
+    try:
+        answer = world.bus.call(select_destinations, request, ctx=run.ctx)
+    except NoValidHost as error:
+        return Done({"selections": {}, "fault": {"code": 500, "text": error.text}})
+    chosen = [msgspec.to_builtins(list(row)) for row in answer.selections]
+    return Done({"selections": dict(zip(wanted, chosen, strict=True))})
+
+
+def unschedule(world: World, run: Run) -> None:
+    """Give back what was claimed for servers that have not been handed over."""
+    uuids: list[str] = run.params["servers"]
+    with world.cells.api.read() as connection:
+        known = requests.mappings(connection, uuids)
+    _release(world, [uuid for uuid in uuids if uuid not in known or known[uuid].cell_uuid is None])
+
+
+def _release(world: World, uuids: Iterable[str]) -> None:
+    for uuid in uuids:
+        world.placement.delete_allocations(uuid)
+
+
+def _with_hosts(world: World, group: GroupSpec) -> GroupSpec:
+    hosts: set[str] = set()
+    for cell in world.cells:
+        members = servers.several(cell.database, group.members)
+        hosts |= {server.host for server in members if server.host and not server.deleted}
+    return msgspec.structs.replace(group, hosts=tuple(sorted(hosts)))
+
+
+def hand_over(world: World, run: Run) -> Done:
+    """Every server to its cell, or to cell0, or nowhere when the user has cancelled it."""
+    selections: dict[str, Any] = run.outputs["schedule"]["selections"]
+    fault = run.outputs["schedule"].get("fault")
+    pending = requests.several(world.cells.api, run.params["servers"])
+    specs = requests.specs(world.cells.api, list(pending))
+    by_cell: dict[str, list[requests.BuildRequest]] = {}
+    for uuid, request in pending.items():
+        if uuid in selections or fault is not None:
+            by_cell.setdefault(_cell_of(selections.get(uuid)), []).append(request)
+    for cell, waiting in by_cell.items():
+        _into_cell(world, run, cell, waiting, selections, specs, fault)
+    won = _settle(world, run, selections)
+    for uuid in set(selections) - won:  # cancelled: whoever looks for the server finds nothing
+        cell = _cell_of(selections[uuid])
+        with world.cells.database(cell).write() as connection:
+            _take_back(connection, world, cell, run, uuid)
+    _release(world, set(selections) - won)
+    _let_go(world, run, {uuid: _cell_of(selections[uuid]) for uuid in selections if uuid in won})
+    return Done({})
+
+
+def _cell_of(selections: list[dict[str, Any]] | None) -> str:
+    return selections[0]["cell_uuid"] if selections else CELL0
+
+
+def build_id(run_id: str, server: str) -> str:
+    """The id of a server's `build`, the same at every try."""
+    return ids.derived_uuid(run_id, server)
+
+
+def _into_cell(
+    world: World, run: Run, cell: str, waiting: list[requests.BuildRequest], selections: dict[str, Any],
+    specs: dict[str, RequestSpec], fault: dict[str, Any] | None,
+) -> None:  # fmt: skip
+    database, tables = world.database(cell)
+    zones = {
+        request.server.uuid: zone_of_host(world, selections[request.server.uuid][0]["host"])
+        for request in waiting if request.server.uuid in selections
+    }  # fmt: skip
+    with database.write() as connection:
+        for request in waiting:
+            uuid = request.server.uuid
+            if servers.read(connection, uuid, deleted=True) is not None:
+                continue
+            if uuid not in selections:
+                _bury(connection, run.ctx, request, fault or {})
+                continue
+            first = selections[uuid][0]
+            server = msgspec.structs.replace(
+                request.server, host=first["host"], node=first["node"], launched_on=first["host"],
+                compute_id=first["provider_uuid"], availability_zone=zones[uuid], created_at=request.server.created_at,
+            )  # fmt: skip
+            servers.insert(connection, server, request.extra, request.tags)
+            block_devices.insert(connection, uuid, request.devices)
+            actions.start(connection, uuid, "create", run.ctx)
+            row = journal.NewWorkflow(
+                id=build_id(run.id, uuid), name="build", subject=uuid,
+                params={
+                    "selections": selections[uuid],
+                    "interfaces": list(specs[uuid].requested_networks),
+                    "groups": list(specs[uuid].security_groups),
+                    "password": run.params.get("password"),
+                    "host": first["host"],
+                },
+                context=run.ctx.to_message(),
+            )  # fmt: skip
+            journal.insert(connection, tables, row, held=True)
+
+
+def _bury(connection: Connection, ctx: Context, request: requests.BuildRequest, fault: dict[str, Any]) -> None:
+    """A server that has no host: a row in cell0, ERROR, with a fault and a failed action."""
+    server = msgspec.structs.replace(request.server, vm_state=states.ERROR, task_state=None)
+    servers.insert(connection, server, request.extra, request.tags)
+    block_devices.insert(connection, server.uuid, request.devices)
+    actions.start(connection, server.uuid, "create", ctx)
+    event = "conductor_schedule_and_build_instances"
+    actions.open_event(connection, server.uuid, "create", ctx.request_id, event, None)
+    text = str(fault.get("text", ""))
+    action = actions.close_events(
+        connection, server.uuid, "create", ctx.request_id, traceback=text, details=text[:255]
+    )
+    if action is not None:
+        actions.close(connection, action, failed=True)
+    servers.add_fault(connection, server.uuid, int(fault.get("code", 500)), text, "", None)
+
+
+def _settle(world: World, run: Run, selections: dict[str, Any]) -> set[str]:
+    """Say in the API database where each server is. Answers those that are really there now."""
+    uuids: list[str] = run.params["servers"]
+    won: set[str] = set()
+    with world.cells.api.write() as connection:
+        known = requests.mappings(connection, uuids)
+        for uuid in uuids:
+            mapping = known.get(uuid)
+            if mapping is None:
+                continue
+            if mapping.cell_uuid is not None:  # an earlier try came this far
+                won.add(uuid)
+            elif requests.drop_request(connection, uuid):
+                requests.set_cell(connection, uuid, _cell_of(selections.get(uuid)))
+                won.add(uuid)
+    return won
+
+
+def _take_back(connection: Connection, world: World, cell: str, run: Run, uuid: str) -> None:
+    _, tables = world.database(cell)
+    journal.discard(connection, tables, build_id(run.id, uuid))
+    servers.mark_deleted(connection, uuid, clock.utcnow())
+    block_devices.delete_of(connection, uuid)
+
+
+def _let_go(world: World, run: Run, cells: dict[str, str]) -> None:
+    for cell in sorted(set(cells.values())):
+        database, tables = world.database(cell)
+        held = [build_id(run.id, uuid) for uuid in cells if cells[uuid] == cell]
+        with database.write() as connection:
+            released = [workflow for workflow in held if journal.release(connection, tables, workflow)]
+        for workflow in released:
+            world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=run.ctx)
+
+
+def bury_all(world: World, run: Run, failure: Any) -> None:
+    """The scheduler could not even be asked: every server still waiting goes to cell0 with what went wrong."""
+    fault = {"code": 500, "text": failure.text}
+    pending = requests.several(world.cells.api, run.params["servers"])
+    selections = run.outputs.get("schedule", {}).get("selections", {})
+    for uuid in set(pending) & set(selections):
+        cell = _cell_of(selections[uuid])
+        with world.cells.database(cell).write() as connection:
+            _take_back(connection, world, cell, run, uuid)
+    if pending:
+        _into_cell(world, run, CELL0, list(pending.values()), {}, {}, fault)
+    _settle(world, run, {})
+
+
+BOOT = Workflow(
+    "boot",
+    (
+        Step("schedule", schedule, unschedule, tries=5),
+        Step("hand_over", hand_over, unschedule, tries=5),
+    ),
+    on_failed=bury_all,
+)
+

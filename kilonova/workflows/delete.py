@@ -1,0 +1,97 @@
+"""Workflow `delete`, in the server's cell: stop what else is being done to the server, then take it apart.
+
+Order (workflow-facts.md 6.3): guest, ports, volumes, allocation, rows. Nothing is undone: a failure leaves the server
+in ERROR with a fault, and it can be deleted again. A host whose agent is down is passed over: its agent removes the
+guest when it comes back (reconciler of guests that the control plane does not know).
+"""
+
+from __future__ import annotations
+
+from kilonova.bus.calls import Destroy, guest_destroy
+from kilonova.compute.world import World
+from kilonova.core import clock, states
+from kilonova.core.server import Server
+from kilonova.db.queries import block_devices, requests, servers
+from kilonova.sql.engine import Connection
+from kilonova.workflows import disks, ports
+from kilonova.workflows.preempt import others_end
+from kilonova.workflows.step import NOTHING, Done, Failure, Outcome, Run, Step, Workflow, Write
+from kilonova.workflows.verbs import verb
+
+_OTHERS = ("build", "power", "attach_volume", "detach_volume")
+
+
+def _host(run: Run) -> str | None:
+    found: str | None = run.notes.get("host")
+    return found
+
+
+_destroy = verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host)
+
+
+def _row(world: World, run: Run) -> Server | None:
+    return servers.get(world.cells.database(run.database), run.subject)
+
+
+def destroy(world: World, run: Run) -> Outcome:
+    """Have the agent remove the guest; without a host, or when its agent is down, there is nothing to ask."""
+    if "host" not in run.notes:
+        server = _row(world, run)
+        host = server.host if server is not None else None
+        if host is None:
+            return Done()
+        agent = world.agent_of(host)
+        if agent is None or not agent.up:
+            return Done({"left_on": host})
+        run.note("host", host)
+    return _destroy(world, run)
+
+
+def release(world: World, run: Run) -> Done:
+    """Give back ports, volumes and the allocation."""
+    server = _row(world, run)
+    kept = [vif["id"] for vif in server.network_info if not vif["ours"]] if server is not None else []
+    if server is None or server.network_info or run.epoch > 1:
+        ports.release(world, run.subject, kept)
+    devices = block_devices.of(world.cells.database(run.database), run.subject)
+    disks.release(world, run.ctx, run.subject, devices, delete_made=False)
+    world.placement.delete_allocations(run.subject)
+    return Done()
+
+
+def forgotten(world: World, run: Run) -> Write:
+    """The server is gone; its row stays for those who ask for deleted servers."""
+    with world.cells.api.write() as connection:
+        requests.queue_delete(connection, run.subject)
+
+    def write(connection: Connection) -> None:
+        block_devices.delete_of(connection, run.subject)
+        servers.mark_deleted(connection, run.subject, clock.utcnow())
+
+    return write
+
+
+def failed(world: World, run: Run, failure: Failure) -> Write:
+    """It could not be taken apart: ERROR with a fault; it counts again, and may be deleted again."""
+    with world.cells.api.write() as connection:
+        requests.queue_delete(connection, run.subject, queued=False)
+
+    def write(connection: Connection) -> None:
+        servers.change(connection, run.subject, {"vm_state": states.ERROR, "task_state": None})
+
+    return write
+
+
+DELETE = Workflow(
+    "delete",
+    (
+        Step("settle", others_end(cancel=_OTHERS), NOTHING, event="compute_terminate_instance"),
+        Step("destroy", destroy, NOTHING, tries=3),
+        Step("release", release, NOTHING, tries=10),
+    ),
+    last_return="settle",
+    action="delete",
+    on_done=forgotten,
+    on_error=failed,
+    on_failed=failed,
+)

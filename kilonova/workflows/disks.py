@@ -1,0 +1,111 @@
+"""A server's volumes: made, attached, found again after a crash, and given back.
+
+A volume that we make carries the device's uuid in its metadata, an attachment is found by server and volume: so a
+step that is run again finds its own work.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.clients.volumes import AttachmentNotFound, VolumeNotFound
+from kilonova.compute.world import World
+from kilonova.core import json
+from kilonova.core.context import Context
+from kilonova.core.server import BlockDevice, Server
+
+OUR_KEY = "kilonova_device"
+"""Metadata key of a volume that was made for a block device."""
+
+
+def volumes_of(devices: list[BlockDevice]) -> list[BlockDevice]:
+    """The devices that are volumes."""
+    return [device for device in devices if device.destination_type == "volume" and not device.no_device]
+
+
+def ensure_volume(world: World, ctx: Context, server: Server, device: BlockDevice, *, look: bool) -> dict[str, Any]:
+    """The volume of a device, made from its source when it has none yet; it may still be under way."""
+    if device.volume_id:
+        return world.volumes.show(ctx, device.volume_id)
+    if look:
+        found = _made_before(world, ctx, device)
+        if found is not None:
+            return found
+    fields: dict[str, Any] = {"name": "", "metadata": {OUR_KEY: device.uuid}, "volume_type": device.volume_type}
+    if device.source_type == "image":
+        fields["imageRef"] = device.image_id
+    elif device.source_type == "snapshot":
+        fields["snapshot_id"] = device.snapshot_id
+    if not world.settings.cross_az_attach:
+        fields["availability_zone"] = server.availability_zone
+    given = {key: value for key, value in fields.items() if value is not None}
+    return world.volumes.create(ctx, size=device.volume_size or 1, **given)
+
+
+def _made_before(world: World, ctx: Context, device: BlockDevice) -> dict[str, Any] | None:
+    for volume in world.volumes.list_volumes(ctx):
+        if (volume.get("metadata") or {}).get(OUR_KEY) == device.uuid:
+            return volume
+    return None
+
+
+def attach(world: World, ctx: Context, server: Server, volume: str, *, look: bool) -> dict[str, Any]:
+    """The attachment of a volume to a server's host, with its connection_info."""
+    connector = {"host": server.host, "ip": "127.0.0.1", "initiator": f"iqn.2026-11.kilonova:{server.host}"}
+    if look:
+        for found in world.volumes.list_attachments(ctx, volume_id=volume, instance_id=server.uuid):
+            attachment_id = found["id"]
+            return world.volumes.update_attachment(ctx, attachment_id, connector)
+    return world.volumes.create_attachment(ctx, volume, server.uuid, connector=connector)
+
+
+def release(world: World, ctx: Context, server: str, devices: list[BlockDevice], *, delete_made: bool) -> None:
+    """Detach a server's volumes, and delete those flagged for it (delete_made: also those made for the server).
+
+    Volumes and attachments that are gone already are fine.
+    """
+    for device in volumes_of(devices):
+        volume = device.volume_id
+        if volume is None:
+            found = _made_before(world, ctx, device)
+            volume = found["id"] if found else None
+        if volume is None:
+            continue
+        for attachment in world.volumes.list_attachments(ctx, volume_id=volume, instance_id=server):
+            _drop(world, ctx, attachment["id"])
+        if device.delete_on_termination or (delete_made and device.source_type != "volume"):
+            _delete(world, ctx, volume)
+
+
+def _drop(world: World, ctx: Context, attachment: str) -> None:
+    try:
+        world.volumes.delete_attachment(ctx, attachment)
+    except AttachmentNotFound:
+        return
+
+
+def _delete(world: World, ctx: Context, volume: str) -> None:
+    try:
+        world.volumes.delete(ctx, volume)
+    except VolumeNotFound:
+        return
+
+
+def disk_of(device: BlockDevice, attachment: dict[str, Any] | None) -> dict[str, Any]:
+    """A disk as a hypervisor needs to know it. size in GiB."""
+    return {
+        "device": device.device_name,
+        "source": device.source_type if device.destination_type == "local" else "volume",
+        "volume_id": device.volume_id,
+        "image_id": device.image_id,
+        "size": device.volume_size,
+        "boot_index": device.boot_index,
+        "bus": device.disk_bus,
+        "connection": (attachment or {}).get("connection_info"),
+        "tag": device.tag,
+    }
+
+
+def connection_text(attachment: dict[str, Any]) -> str:
+    """The connection_info as the table keeps it."""
+    return json.dump_str(attachment.get("connection_info") or {})

@@ -1,0 +1,109 @@
+"""A server's ports: made or taken over, found again after a crash, and given back.
+
+A port of ours is found again by device_id, network and order; a user's port by its id. What the rest of the program
+knows of a port is its vif: a plain map kept in the server's row, {id, network, mac, fixed_ips, floating_ips,
+vnic_type, vif_type, tag, ours, active}.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.clients.network import PortNotFound
+from kilonova.compute.world import World
+from kilonova.core.server import Server
+
+Vif = dict[str, Any]
+
+
+def ensure(
+    world: World, server: Server, interfaces: list[dict[str, Any]], groups: list[str], *, look: bool
+) -> list[Vif]:
+    """The ports of a server on its host, bound. `look`: an earlier try may have made some of them."""
+    if not interfaces:
+        return []
+    mine = world.network.list_ports(device_id=server.uuid) if look else []
+    unused = [port for port in mine if not any(port["id"] == entry["port"] for entry in interfaces)]
+    ports: list[dict[str, Any] | None] = []
+    for entry in interfaces:
+        match = None if entry["port"] else _take(unused, entry["network"]["id"])
+        ports.append(_bind(world, server, match["id"] if match else entry["port"]) if match or entry["port"] else None)
+    missing = [index for index, port in enumerate(ports) if port is None]
+    made = _create(world, [_body(server, interfaces[index], groups) for index in missing])
+    for index, port in zip(missing, made, strict=True):
+        ports[index] = port
+    return [vif_of(port, entry) for port, entry in zip(ports, interfaces, strict=True) if port is not None]
+
+
+def _create(world: World, bodies: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    if len(bodies) == 1:
+        return [world.network.create_port(bodies[0])]
+    return world.network.create_ports(bodies) if bodies else []
+
+
+def _take(ports: list[dict[str, Any]], network: str) -> dict[str, Any] | None:
+    for index, port in enumerate(ports):
+        if port["network_id"] == network:
+            return ports.pop(index)
+    return None
+
+
+def _bind(world: World, server: Server, port: str) -> dict[str, Any]:
+    body = {"device_id": server.uuid, "device_owner": _owner(server), "binding:host_id": server.host}
+    return world.network.update_port(port, body)
+
+
+def _owner(server: Server) -> str:
+    return f"compute:{server.availability_zone or 'None'}"
+
+
+def _body(server: Server, entry: dict[str, Any], groups: list[str]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "network_id": entry["network"]["id"],
+        "device_id": server.uuid,
+        "device_owner": _owner(server),
+        "binding:host_id": server.host,
+        "tenant_id": server.project_id,
+        "admin_state_up": True,
+    }
+    if entry.get("fixed_ip"):
+        body["fixed_ips"] = [{"ip_address": entry["fixed_ip"]}]
+    if groups:
+        body["security_groups"] = groups
+    return body
+
+
+def vif_of(port: dict[str, Any], entry: dict[str, Any]) -> Vif:
+    """The vif of a port as the network service shows it."""
+    return {
+        "id": port["id"],
+        "network": entry["network"],
+        "mac": port["mac_address"],
+        "fixed_ips": [
+            {"address": fixed["ip_address"], "subnet_id": fixed["subnet_id"],
+             "version": 6 if ":" in fixed["ip_address"] else 4}
+            for fixed in port.get("fixed_ips") or []
+        ],
+        "floating_ips": [],
+        "vnic_type": port.get("binding:vnic_type", "normal"),
+        "vif_type": port.get("binding:vif_type"),
+        "tag": entry.get("tag"),
+        "ours": not entry["port"],
+        "active": port.get("status") == "ACTIVE",
+    }  # fmt: skip
+
+
+def release(world: World, server: str, kept: list[str]) -> None:
+    """Remove a server's ports; those in `kept` are a user's own and are only unbound. Done already is done."""
+    for port in world.network.list_ports(device_id=server):
+        if port["id"] in kept:
+            _unbind(world, port["id"])
+        else:
+            world.network.delete_port(port["id"])
+
+
+def _unbind(world: World, port: str) -> None:
+    try:
+        world.network.update_port(port, {"device_id": "", "device_owner": "", "binding:host_id": None})
+    except PortNotFound:
+        return
