@@ -1,0 +1,80 @@
+"""What Placement refuses, each a kind and the code that clients branch on (placement-facts §6).
+
+A code without "placement." in front would never leave the service; `UNDEFINED` stands where there is nothing better.
+"""
+
+from __future__ import annotations
+
+from kilonova.core import errors
+
+UNDEFINED = "placement.undefined_code"
+CONCURRENT_UPDATE = "placement.concurrent_update"
+
+
+class BadRequest(errors.Invalid):
+    code = UNDEFINED
+
+
+class BadQueryValue(errors.Invalid):
+    code = "placement.query.bad_value"
+
+
+class MissingQueryValue(errors.Invalid):
+    code = "placement.query.missing_value"
+
+
+class DuplicateQueryKey(errors.Invalid):
+    code = "placement.query.duplicate_key"
+
+
+class NoSuch(errors.NotFound):
+    code, message = UNDEFINED, "No {what} {name} found."
+
+
+class ProviderNotFound(errors.NotFound):
+    code, message = UNDEFINED, "No resource provider with uuid {uuid} found."
+
+
+class Refused(errors.Conflict):
+    """The state of things does not allow it and trying again will not help."""
+
+    code = UNDEFINED
+
+
+class ConcurrentUpdate(errors.Conflict):
+    """The state moved under the caller, who may read again and retry."""
+
+    code, message = CONCURRENT_UPDATE, "Another request changed resource provider {uuid} at the same time; try again."
+
+
+class GenerationConflict(errors.Conflict):
+    code = CONCURRENT_UPDATE
+    message = "resource provider generation conflict: {uuid} has generation {actual}, not {given}."
+
+
+class ConsumerGenerationConflict(errors.Conflict):
+    code = CONCURRENT_UPDATE
+    message = "consumer generation conflict - consumer {uuid} is expected to have generation {given} but has {actual}."
+
+
+class InventoryInUse(errors.Conflict):
+    code = "placement.inventory.inuse"
+    message = "Inventory for '{classes}' on resource provider '{uuid}' in use."
+
+
+class DuplicateName(errors.Conflict):
+    code, message = "placement.duplicate_name", "Conflicting resource provider name: {name} already exists."
+
+
+class DuplicateUuid(errors.Conflict):
+    code, message = "placement.duplicate_name", "Conflicting resource provider uuid: {uuid} already exists."
+
+
+class ProviderInUse(errors.Conflict):
+    code = "placement.resource_provider.inuse"
+    message = "Unable to delete resource provider {uuid}: Resource provider has allocations."
+
+
+class ProviderHasChildren(errors.Conflict):
+    code = "placement.resource_provider.cannot_delete_parent"
+    message = "Unable to delete parent resource provider {uuid}: It has child resource providers."
