@@ -98,9 +98,9 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StepFailed(KilonovaError):
-    """Raise this (or a KilonovaError with an attribute `retriable`) to say whether another candidate may be tried.
+    """Raise this (or any exception with an attribute `retriable`) to say whether another candidate may be tried.
 
-    Without it: a KilonovaError is not retriable, any other exception is.
+    Without the attribute: a KilonovaError is not retriable, any other exception is.
     """
 
     code, message = "step_failed", "The step failed."

@@ -296,7 +296,7 @@ def _workflow_statements(dialect: str, tables: JournalTables, now: Any) -> dict[
         "discard": w.delete().where(held),
         "live_of": sa.select(w.c.id, w.c.name, w.c.owner, w.c.state)
         .where(w.c.subject == _p("b_subject"), w.c.state.in_((*LIVE, HELD)))
-        .order_by(w.c.created_at),
+        .order_by(w.c.created_at, w.c.id),
         "claim": claim.with_for_update(skip_locked=True) if dialect != "sqlite" else claim,
         "take": w.update()
         .where(w.c.id == _p("b_id"), w.c.epoch == _p("b_epoch"))
