@@ -76,9 +76,9 @@ def make_identity(database: Database, settings: Settings | None = None) -> Ident
     return Identity(database, settings or Settings())
 
 
-def make_app(identity: Identity) -> Wsgi:
-    """The WSGI callable, to be mounted under its prefix."""
-    return _Authenticated(identity, App(Service("identity", OPS, identity, IDENTITY, policy=Policy())))
+def make_app(identity: Identity, auth_uri: str = "") -> Wsgi:
+    """The WSGI callable, to be mounted under its prefix. `auth_uri` is what a 401 names."""
+    return _Authenticated(identity, App(Service("identity", OPS, identity, IDENTITY, policy=Policy(), auth_uri=auth_uri)))
 
 
 class _Authenticated:

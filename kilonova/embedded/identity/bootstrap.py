@@ -1,7 +1,7 @@
 """The accounts and the catalogue that a new deployment starts with; run at every start, it adds what is missing.
 
-What an operator has changed since (passwords, descriptions, grants taken away by hand come back) is left, except
-the addresses in the catalogue and the service password, which follow the deployment.
+What an operator has changed since is left, except the addresses in the catalogue and the service password, which
+follow the deployment.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ INTERFACES = ("public", "internal", "admin")
 
 
 def bootstrap(
-    identity: Identity, *, admin_password: str, service_password: str, base_url: str, region: str = "RegionOne",
-    urls: Mapping[str, str] | None = None, passwords: Mapping[str, str] | None = None, reset_admin: bool = False,
+    identity: Identity, *, admin_password: str, service_password: str, base_url: str,
+    demo_password: str | None = None, alt_demo_password: str | None = None, reset_admin: bool = False,
+    region: str = "RegionOne", urls: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
     """Make sure that everything above exists.
 
-    admin_password: of admin where it is new or to be reset. passwords: of demo and alt_demo where they are new (as
-    admin's without one). service_password: of the service users, always. base_url: `scheme://host:port` of the
-    deployment. urls: endpoints by service type that are elsewhere.
+    Passwords of people (demo's are admin's where not given) hold for those who are new, and for admin with
+    `reset_admin`; the service password always. base_url: `scheme://host:port` of the deployment. urls: endpoints by
+    service type that are elsewhere.
     """
-    wanted = {"admin": admin_password, "demo": admin_password, "alt_demo": admin_password} | dict(passwords or {})
+    passwords = {"admin": admin_password, "demo": demo_password or admin_password,
+                 "alt_demo": alt_demo_password or admin_password,
+                 **dict.fromkeys(SERVICE_USERS, service_password)}  # fmt: skip
+    follow = {*SERVICE_USERS, *(("admin",) if reset_admin else ())}
     with identity.database.read() as connection:
-        stale = [name for name in SERVICE_USERS if not _has_password(identity, connection, name, service_password)]
-        people = [name for name in wanted if not _user(connection, name)]
-        if reset_admin and not _has_password(identity, connection, "admin", admin_password):
-            people = [*people, "admin"]
+        stale = [name for name in passwords if _stale(identity, connection, name, passwords[name], name in follow)]
     # Hashed before the transaction, one salt for those who share a password anyway.
-    service_hash = hash_secret(service_password) if stale else None
-    hashes = {password: hash_secret(password) for password in {wanted[name] for name in people}}
+    hashes = {password: hash_secret(password) for password in {passwords[name] for name in stale}}
     with identity.database.write() as connection:
         _ensure(connection, DOMAINS, {"id": DOMAIN}, {"name": "Default", "description": "The default domain"})
         for name in ROLE_NAMES:
@@ -74,14 +74,20 @@ def bootstrap(
         for name in PROJECT_NAMES:
             where = {"name": name, "domain_id": DOMAIN}
             _ensure(connection, PROJECTS, where, {"id": ids.new_hex(), "parent_id": DOMAIN})
-        for name in people:
-            _set_user(connection, name, hashes[wanted[name]], {"description": ""})
         for name in stale:
-            _set_user(connection, name, service_hash, {"description": f"Service user of {name}"})
+            user = _ensure(connection, USERS, {"name": name, "domain_id": DOMAIN}, {"id": ids.new_hex()})
+            USERS.update(connection, user["id"], {"password_hash": hashes[passwords[name]]})
+            revoke_all(connection, user_id=user["id"])
         for given in GIVEN:
             _give(connection, *given)
         _catalogue(connection, base_url.rstrip("/"), region, urls or {})
     identity.revoked(Revocation())
+
+
+def _stale(identity: Identity, connection: Connection, name: str, password: str, follows: bool) -> bool:
+    """Whether the user is missing, or has another password and should not."""
+    found = USERS.find(connection, {"domain_id": DOMAIN, "name": name})
+    return not found or (follows and not identity.verifier.matches(password, found[0]["password_hash"]))
 
 
 def _ensure(connection: Connection, rows: Rows, where: Row, values: Row) -> Row:
@@ -90,21 +96,6 @@ def _ensure(connection: Connection, rows: Rows, where: Row, values: Row) -> Row:
         rows.insert(connection, {**where, **values})
         found = rows.find(connection, where)
     return found[0]
-
-
-def _user(connection: Connection, name: str) -> Row | None:
-    return next(iter(USERS.find(connection, {"domain_id": DOMAIN, "name": name})), None)
-
-
-def _has_password(identity: Identity, connection: Connection, name: str, password: str) -> bool:
-    user = _user(connection, name)
-    return user is not None and identity.verifier.matches(password, user["password_hash"])
-
-
-def _set_user(connection: Connection, name: str, password_hash: str | None, values: Row) -> None:
-    user = _ensure(connection, USERS, {"name": name, "domain_id": DOMAIN}, {"id": ids.new_hex(), **values})
-    USERS.update(connection, user["id"], {"password_hash": password_hash})
-    revoke_all(connection, user_id=user["id"])
 
 
 def _give(connection: Connection, user: str, role: str, kind: str, target: str) -> None:

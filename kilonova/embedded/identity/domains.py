@@ -34,8 +34,7 @@ def _show(req: Request) -> dict[str, Any]:
 
 
 def _create(req: Request) -> dict[str, Any]:
-    body = req.body["domain"]
-    row = {"id": ids.new_hex(), "enabled": True, **split(DOMAIN, body), "description": body.get("description") or ""}
+    row = {"id": ids.new_hex(), "enabled": True, "description": "", **split(DOMAIN, req.body["domain"])}
     with req.world.database.write() as connection:
         DOMAINS.insert(connection, row)
     return {"domain": view(req, DOMAIN, row)}

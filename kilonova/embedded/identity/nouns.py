@@ -69,6 +69,8 @@ def select(req: Request, noun: Noun) -> list[Row]:
 def split(noun: Noun, body: Mapping[str, Any]) -> Row:
     """A create body as a row: known columns, the rest in `extra`. What the service itself sets is left out."""
     columns = {name: value for name, value in body.items() if name in noun.shown and name != "id"}
+    if columns.get("description", "") is None:
+        columns["description"] = ""
     ignored = {"id", "links", "password", "options", *noun.fixed}
     extra = {name: value for name, value in body.items() if name not in columns and name not in ignored}
     return {**columns, "extra": extra}

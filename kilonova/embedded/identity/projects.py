@@ -67,10 +67,9 @@ def _show(req: Request) -> dict[str, Any]:
 
 def _create(req: Request) -> dict[str, Any]:
     body = req.body["project"]
-    row = {"id": ids.new_hex(), "enabled": True, "tags": [], **split(PROJECT, body)}
+    row = {"id": ids.new_hex(), "enabled": True, "description": "", "tags": [], **split(PROJECT, body)}
     row["domain_id"] = body.get("domain_id") or own_domain(req)
     row["parent_id"] = body.get("parent_id") or row["domain_id"]
-    row["description"] = body.get("description") or ""
     with req.world.database.write() as connection:
         if DOMAINS.get(connection, row["domain_id"]) is None:
             raise NounNotFound(noun="domain", id=row["domain_id"])
@@ -85,8 +84,6 @@ def _update(req: Request) -> dict[str, Any]:
     changes = merged(PROJECT, row, req.body["project"])
     for fixed in ("domain_id", "parent_id"):
         changes.pop(fixed, None)
-    if "description" in changes:
-        changes["description"] = changes["description"] or ""
     with req.world.database.write() as connection:
         PROJECTS.update(connection, row["id"], changes)
         if not changes.get("enabled", True):

@@ -22,7 +22,7 @@ from kilonova.embedded.identity.nouns import (
     split,
     view,
 )
-from kilonova.embedded.identity.tables import CREDENTIALS, DOMAINS, GRANTS, PROJECTS, ROLES, USERS
+from kilonova.embedded.identity.tables import CREDENTIALS, DOMAINS, GRANTS, PROJECTS, ROLES, TOKENS, USERS
 from kilonova.embedded.identity.world import Revocation
 from kilonova.embedded.store import Row, page
 from kilonova.http.fields import Field, Obj, Str, wrap
@@ -40,8 +40,7 @@ class GrantNotFound(NotFound):
 
 
 def _create(req: Request) -> dict[str, Any]:
-    body = req.body["role"]
-    row = {"id": ids.new_hex(), **split(ROLE, body), "description": body.get("description") or ""}
+    row = {"id": ids.new_hex(), "description": "", **split(ROLE, req.body["role"])}
     with req.world.database.write() as connection:
         ROLES.insert(connection, row)
     return {"role": view(req, ROLE, row)}
@@ -50,8 +49,6 @@ def _create(req: Request) -> dict[str, Any]:
 def _update(req: Request) -> dict[str, Any]:
     row = find(req, ROLE, req.path["id"])
     changes = merged(ROLE, row, req.body["role"])
-    if "description" in changes:
-        changes["description"] = changes["description"] or ""
     with req.world.database.write() as connection:
         ROLES.update(connection, row["id"], changes)
     req.world.revoked(Revocation())  # what a role implies goes by its name
@@ -89,7 +86,9 @@ def _add(req: Request) -> None:
         grant = _grant(req, connection)
         if not GRANTS.find(connection, grant):
             GRANTS.insert(connection, grant)
-    req.world.revoked(Revocation(user_id=grant["user_id"]))  # the roles of living tokens grow at once
+        living = TOKENS.find(connection, {"user_id": grant["user_id"]})
+    if living:  # their roles grow at once
+        req.world.revoked(Revocation(user_id=grant["user_id"]))
 
 
 def _check(req: Request) -> None:

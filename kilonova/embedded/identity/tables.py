@@ -109,7 +109,7 @@ CREDENTIALS = Rows(
     )
 )
 
-# The id is the token's SHA-256; exactly one of project, domain, system is set, or none (unscoped).
+# The id is the token's SHA-256; exactly one of project, domain, is_system is set, or none (unscoped).
 TOKENS = Rows(
     sa.Table(
         "identity_tokens",
@@ -118,7 +118,7 @@ TOKENS = Rows(
         sa.Column("user_id", sa.String(64), nullable=False, index=True),
         sa.Column("project_id", sa.String(64), index=True),
         sa.Column("domain_id", sa.String(64)),
-        sa.Column("system", sa.Boolean, nullable=False, default=False),
+        sa.Column("is_system", sa.Boolean, nullable=False, default=False),
         sa.Column("credential_id", sa.String(64)),
         sa.Column("methods", Json, nullable=False),
         sa.Column("audit_id", sa.String(64), nullable=False),

@@ -54,7 +54,7 @@ def issue(
     expires = now + timedelta(seconds=identity.settings.token_expiration)
     row: Row = {
         "id": token_id(secret), "user_id": user_id, "project_id": scope.project_id, "domain_id": scope.domain_id,
-        "system": scope.system, "credential_id": credential_id, "methods": list(methods),
+        "is_system": scope.system, "credential_id": credential_id, "methods": list(methods),
         "audit_id": ids.new_password(22), "issued_at": now, "expires_at": min(expires, until or expires),
     }  # fmt: skip
     generation = identity.cache.generation
@@ -102,7 +102,7 @@ def revoke(identity: Identity, secret: str) -> None:
     with identity.database.write() as connection:
         if not TOKENS.delete(connection, key):
             raise TokenNotFound
-    identity.revoked(Revocation(token=key))
+    identity.revoked(Revocation(token=key, secret=secret))
 
 
 def revoke_all(connection: Connection, **of: Any) -> None:
@@ -132,11 +132,11 @@ def _assemble(connection: Connection, row: Row) -> Token | None:
         if credential is None:
             return None
         roles = [role for role in roles if role["id"] in set(credential["role_ids"])]
-    if not roles and (project or domain or row["system"]):
+    if not roles and (project or domain or row["is_system"]):
         return None
     return Token(
         id=row["id"], user=user, user_domain=user_domain, project=project, project_domain=project_domain,
-        domain=domain, system=bool(row["system"]), roles=tuple(roles), methods=tuple(row["methods"]),
+        domain=domain, system=bool(row["is_system"]), roles=tuple(roles), methods=tuple(row["methods"]),
         audit_id=row["audit_id"], issued_at=row["issued_at"], expires_at=row["expires_at"], credential=credential,
     )  # fmt: skip
 
@@ -147,7 +147,7 @@ def _roles(connection: Connection, row: Row) -> list[Row]:
         return grants.effective(connection, user_id, "project", row["project_id"])
     if row["domain_id"]:
         return grants.effective(connection, user_id, "domain", row["domain_id"])
-    if row["system"]:
+    if row["is_system"]:
         return grants.effective(connection, user_id, "system", grants.SYSTEM)
     return []
 

@@ -56,9 +56,8 @@ def _show(req: Request) -> dict[str, Any]:
 
 def _create(req: Request) -> dict[str, Any]:
     body = req.body["user"]
-    row = {"id": ids.new_hex(), "enabled": True, "default_project_id": None, **split(USER, body)}
+    row = {"id": ids.new_hex(), "enabled": True, "description": "", "default_project_id": None, **split(USER, body)}
     row["domain_id"] = body.get("domain_id") or own_domain(req)
-    row["description"] = body.get("description") or ""
     if body.get("password") is not None:
         row["password_hash"] = hash_secret(body["password"])
     with req.world.database.write() as connection:
@@ -73,8 +72,6 @@ def _update(req: Request) -> dict[str, Any]:
     row = find(req, USER, req.path["id"])
     changes = merged(USER, row, body)
     changes.pop("domain_id", None)
-    if "description" in changes:
-        changes["description"] = changes["description"] or ""
     if "password" in body:
         changes["password_hash"] = hash_secret(body["password"]) if body["password"] is not None else None
     _store(req, row["id"], changes, revoke="password" in body or not changes.get("enabled", True))

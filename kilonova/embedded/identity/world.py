@@ -65,10 +65,11 @@ class Token:
 class Revocation:
     """What is no longer to be trusted: one token (by its SHA-256), or all of a user or of a project.
 
-    With everything None: all tokens.
+    With everything None: all tokens. `secret` is the one token's text, for those who know it by that.
     """
 
     token: str | None = None
+    secret: str | None = field(default=None, repr=False)
     user_id: str | None = None
     project_id: str | None = None
 
