@@ -1,0 +1,117 @@
+"""From a spec to Placement's query string."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kilonova.core.request_spec import FlavorSpec, ImageSpec, RequestSpec
+from kilonova.scheduler.plugins import Additions
+from kilonova.scheduler.resource_request import requested_traits, to_query
+
+
+def spec(extra_specs: dict[str, str] | None = None, image: dict[str, Any] | None = None, **values: Any) -> RequestSpec:
+    sizes = {"memory_mb": 2048, "vcpus": 2, "root_gb": 10} | {
+        name: values.pop(name) for name in list(values) if name in FlavorSpec.__struct_fields__
+    }
+    flavor = FlavorSpec(id=1, flavorid="1", name="f", extra_specs=extra_specs or {}, **sizes)  # type: ignore[arg-type]
+    return RequestSpec(
+        project_id="p", user_id="u", flavor=flavor, image=ImageSpec(properties=image or {}), **values
+    )  # fmt: skip
+
+
+def query(asked: RequestSpec, additions: Additions = Additions(), **options: Any) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in parse_qsl(to_query(asked, additions, **options), keep_blank_values=True):
+        found.setdefault(name, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("asked", "resources"),
+    [
+        (spec(), "DISK_GB:10,MEMORY_MB:2048,VCPU:2"),
+        (spec(ephemeral_gb=5, swap=1025), "DISK_GB:17,MEMORY_MB:2048,VCPU:2"),  # swap rounds up to GiB
+        (spec(ephemeral_gb=5, is_bfv=True), "DISK_GB:5,MEMORY_MB:2048,VCPU:2"),  # a volume has the root disk
+        (spec(root_gb=0), "MEMORY_MB:2048,VCPU:2"),  # nothing is not asked for
+        (spec({"resources:VCPU": "4"}), "DISK_GB:10,MEMORY_MB:2048,VCPU:4"),
+        (spec({"resources:VCPU": "0"}), "DISK_GB:10,MEMORY_MB:2048"),
+        (spec({"resources:PCPU": "2"}), "DISK_GB:10,MEMORY_MB:2048,PCPU:2"),  # no VCPU beside PCPU
+        (spec({"resources:CUSTOM_GOLD": "1"}), "CUSTOM_GOLD:1,DISK_GB:10,MEMORY_MB:2048,VCPU:2"),
+        (spec({"resources:NOSUCH": "1"}), "DISK_GB:10,MEMORY_MB:2048,VCPU:2"),
+        (spec({"resources:VGPU": "-1"}), "DISK_GB:10,MEMORY_MB:2048,VCPU:2"),
+        (spec({"resources:VGPU": "one"}), "DISK_GB:10,MEMORY_MB:2048,VCPU:2"),
+        (spec({"resources1:MEMORY_MB": "64"}), "DISK_GB:10,VCPU:2"),  # named anywhere: no default
+    ],
+)
+def test_the_unnamed_group_has_the_flavors_amounts_unless_overridden(asked: RequestSpec, resources: str) -> None:
+    assert query(asked)["resources"] == [resources]
+
+
+def test_bare_metal_asks_for_its_class_alone() -> None:
+    zeros = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
+    assert query(spec(zeros | {"resources:CUSTOM_METAL": "1"})) == {"resources": ["CUSTOM_METAL:1"]}
+
+
+def test_traits_come_from_flavor_and_image_required_before_forbidden() -> None:
+    asked = spec(
+        {"trait:HW_CPU_X86_VMX": "required", "trait:CUSTOM_SLOW": "forbidden", "trait:CUSTOM_ODD": "perhaps"},
+        {"trait:CUSTOM_IMG": "required", "trait:CUSTOM_NOT": "forbidden"},
+    )
+    assert query(asked)["required"] == ["CUSTOM_IMG,HW_CPU_X86_VMX,!CUSTOM_SLOW"]
+    assert requested_traits(asked) == {"CUSTOM_IMG", "HW_CPU_X86_VMX"}
+
+
+def test_named_groups_carry_their_suffix_and_the_policy() -> None:
+    asked = spec({
+        "resources_gpu-a:VGPU": "1", "trait_gpu-a:CUSTOM_RED": "required", "resources2:SRIOV_NET_VF": "1",
+        "trait3:CUSTOM_LONE": "required", "group_policy": "isolate",
+    })  # fmt: skip
+    found = query(asked)
+    assert found["resources_gpu-a"] == ["VGPU:1"]
+    assert found["required_gpu-a"] == ["CUSTOM_RED"]
+    assert found["resources2"] == ["SRIOV_NET_VF:1"]
+    assert found["resources3"] == [""]  # traits without resources still make a group
+    assert found["required3"] == ["CUSTOM_LONE"]
+    assert found["group_policy"] == ["isolate"]
+
+
+@pytest.mark.parametrize(("value", "warned"), [("sometimes", True), ("none", False)])
+def test_an_unknown_group_policy_is_left_out_with_a_warning(
+    value: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = query(spec({"group_policy": value, "resources1:VGPU": "1"}))
+    assert ("group_policy" in found) is not warned
+    assert any(row.levelname == "WARNING" for row in caplog.records) is warned
+
+
+def test_two_named_groups_without_a_policy_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    query(spec({"resources1:VGPU": "1", "resources2:VGPU": "1"}))
+    assert [row.levelname for row in caplog.records] == ["WARNING"]
+
+
+def test_additions_become_membership_and_root_traits() -> None:
+    additions = Additions(
+        frozenset({"B", "A"}), frozenset({"Z", "Y"}), (("2", "1"), ("3",)), frozenset({"9", "8"})
+    )  # fmt: skip
+    found = query(spec(), additions)
+    assert found["root_required"] == ["A,B,!Y,!Z"]
+    assert sorted(found["member_of"]) == ["!in:8,9", "in:1,2", "in:3"]
+
+
+def test_a_target_tree_and_a_limit_are_parameters() -> None:
+    found = query(spec(), in_tree="abc", limit=5)
+    assert (found["in_tree"], found["limit"]) == (["abc"], ["5"])
+    assert not {"in_tree", "limit", "group_policy", "root_required"} & query(spec()).keys()
+
+
+@given(st.permutations(["resources:VCPU", "trait:CUSTOM_A", "resources1:VGPU", "trait1:CUSTOM_B"]))
+def test_the_query_does_not_depend_on_the_order_of_extra_specs(keys: list[str]) -> None:
+    text = to_query(spec({key: "3" if "resources" in key else "required" for key in keys}), Additions())
+    assert text == (
+        "required=CUSTOM_A&required1=CUSTOM_B&resources=DISK_GB%3A10%2CMEMORY_MB%3A2048%2CVCPU%3A3&resources1=VGPU%3A3"
+    )

@@ -1,0 +1,72 @@
+"""The names operators configure, and the settings they come from."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kilonova.core.scheduling import UnknownPlugin
+from kilonova.scheduler import registry, settings
+from kilonova.scheduler.settings import SchedulerSettings
+
+
+def test_the_key_of_every_row_is_its_name() -> None:
+    for rows in (registry.FILTERS, registry.WEIGHERS):
+        assert all(name == row.name for name, row in rows.items())  # type: ignore[attr-defined]
+
+
+def test_filters_are_enabled_in_the_order_of_the_option() -> None:
+    chosen = SchedulerSettings(enabled_filters=("ImagePropertiesFilter", "ComputeFilter"))
+    assert [row.name for row in registry.enabled_filters(chosen)] == ["ImagePropertiesFilter", "ComputeFilter"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        (("nova.scheduler.weights.all_weighers",), list(registry.WEIGHERS)),
+        (("nova.scheduler.weights.ram.RAMWeigher",), ["RAMWeigher"]),
+        (("CPUWeigher", "RAMWeigher", "CPUWeigher"), ["CPUWeigher", "RAMWeigher"]),
+        ((), []),
+    ],
+)
+def test_weighers_are_all_or_those_named(classes: tuple[str, ...], expected: list[str]) -> None:
+    chosen = SchedulerSettings(weight_classes=classes)
+    assert [row.name for row in registry.enabled_weighers(chosen)] == expected
+
+
+def test_an_unknown_name_stops_the_start_and_is_named() -> None:
+    with pytest.raises(UnknownPlugin, match="enabled_filters names RetryFilter, which is none of: ComputeCap"):
+        registry.enabled_filters(SchedulerSettings(enabled_filters=("RetryFilter",)))
+    with pytest.raises(UnknownPlugin, match="weight_classes names NoWeigher"):
+        registry.enabled_weighers(SchedulerSettings(weight_classes=("NoWeigher",)))
+
+
+def test_an_installed_package_adds_a_filter_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = registry.FILTERS["ComputeFilter"]
+
+    def installed(*, group: str, name: str) -> list[Any]:
+        assert (group, name) == ("kilonova.scheduler.filters", "SiteFilter")
+        return [SimpleNamespace(load=lambda: row)]
+
+    monkeypatch.setattr(registry, "entry_points", installed)
+    assert registry.enabled_filters(SchedulerSettings(enabled_filters=("SiteFilter",))) == (row,)
+
+
+def test_every_multiplier_that_a_weigher_names_is_a_setting() -> None:
+    for row in registry.WEIGHERS.values():
+        assert isinstance(getattr(SchedulerSettings(), row.multiplier), float)
+
+
+def test_settings_are_read_from_the_groups_nova_has() -> None:
+    groups: dict[str, dict[str, Any]] = {"scheduler": {}, "filter_scheduler": {}}
+    top: dict[str, Any] = {}
+    for name in SchedulerSettings.__dataclass_fields__:
+        group = settings._GROUPS.get(name, "filter_scheduler")
+        value = getattr(SchedulerSettings(), name)
+        (top if group == "DEFAULT" else groups[group])[name] = list(value) if isinstance(value, tuple) else value
+    groups["filter_scheduler"]["enabled_filters"] = ["ComputeFilter"]
+    groups["scheduler"]["max_attempts"] = 5
+    conf = SimpleNamespace(**top, **{name: SimpleNamespace(**values) for name, values in groups.items()})
+    assert settings.from_conf(conf) == SchedulerSettings(enabled_filters=("ComputeFilter",), max_attempts=5)
