@@ -176,12 +176,12 @@ _USE = (
     compute_nodes.update()
     .where(compute_nodes.c.host == sa.bindparam("of_host"))
     .values(
-        vcpus_used=sa.bindparam("vcpus"),
-        memory_mb_used=sa.bindparam("memory"),
-        local_gb_used=sa.bindparam("disk"),
-        running_vms=sa.bindparam("guests"),
-        free_ram_mb=compute_nodes.c.memory_mb - sa.bindparam("memory", type_=sa.Integer),
-        free_disk_gb=compute_nodes.c.local_gb - sa.bindparam("disk", type_=sa.Integer),
+        vcpus_used=sa.bindparam("new_vcpus"),
+        memory_mb_used=sa.bindparam("new_memory"),
+        local_gb_used=sa.bindparam("new_disk"),
+        running_vms=sa.bindparam("new_guests"),
+        free_ram_mb=compute_nodes.c.memory_mb - sa.bindparam("new_memory", type_=sa.Integer),
+        free_disk_gb=compute_nodes.c.local_gb - sa.bindparam("new_disk", type_=sa.Integer),
     )
 )
 _FAILED = (
@@ -203,10 +203,10 @@ def set_usage(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None
         values = [
             {
                 "of_host": row["host"],
-                "vcpus": row["vcpus_used"],
-                "memory": row["memory_mb_used"],
-                "disk": row["local_gb_used"],
-                "guests": row["running_vms"],
+                "new_vcpus": row["vcpus_used"],
+                "new_memory": row["memory_mb_used"],
+                "new_disk": row["local_gb_used"],
+                "new_guests": row["running_vms"],
             }
             for row in rows
         ]

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.agent.fakes import Inline, Placement
 
 from kilonova.bus.local import LocalBus
+from tests.unit.agent.fakes import Inline, Placement
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.agent.fakes import spawn, ticket
 
 from kilonova.agent.dispatch import Dispatch
 from kilonova.agent.state import AgentState
@@ -17,6 +16,7 @@ from kilonova.bus.local import LocalBus
 from kilonova.core import states
 from kilonova.virt.simulated import SimulatedDriver, SimulatedSettings
 from kilonova.virt.simulated_faults import parse
+from tests.unit.agent.fakes import spawn, ticket
 
 
 class Desk:

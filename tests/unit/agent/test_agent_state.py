@@ -2,10 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.agent.fakes import ticket
-
 from kilonova.agent.state import AgentState
 from kilonova.bus.calls import VerbReport
+from tests.unit.agent.fakes import ticket
 
 
 def test_the_epoch_rises_with_every_start_and_when_the_file_was_lost(directory: Path) -> None:

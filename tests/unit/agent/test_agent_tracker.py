@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.agent.fakes import Placement
 
 from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import AgentState
 from kilonova.agent.tracker import FIRST, Tracker
 from kilonova.core import clock
 from kilonova.virt.simulated import SimulatedDriver
+from tests.unit.agent.fakes import Placement
 
 
 class Rig:
