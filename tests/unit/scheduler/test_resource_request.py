@@ -13,6 +13,8 @@ from kilonova.core.request_spec import FlavorSpec, ImageSpec, RequestSpec
 from kilonova.scheduler.plugins import Additions
 from kilonova.scheduler.resource_request import requested_traits, to_query
 
+NOTHING = Additions()
+
 
 def spec(extra_specs: dict[str, str] | None = None, image: dict[str, Any] | None = None, **values: Any) -> RequestSpec:
     sizes = {"memory_mb": 2048, "vcpus": 2, "root_gb": 10} | {
@@ -24,7 +26,7 @@ def spec(extra_specs: dict[str, str] | None = None, image: dict[str, Any] | None
     )  # fmt: skip
 
 
-def query(asked: RequestSpec, additions: Additions = Additions(), **options: Any) -> dict[str, list[str]]:
+def query(asked: RequestSpec, additions: Additions = NOTHING, **options: Any) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, value in parse_qsl(to_query(asked, additions, **options), keep_blank_values=True):
         found.setdefault(name, []).append(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kilonova.conf import load
 from kilonova.core.scheduling import UnknownPlugin
 from kilonova.scheduler import registry, settings
 from kilonova.scheduler.settings import SchedulerSettings
@@ -59,14 +60,16 @@ def test_every_multiplier_that_a_weigher_names_is_a_setting() -> None:
         assert isinstance(getattr(SchedulerSettings(), row.multiplier), float)
 
 
+def test_the_settings_of_a_configuration_without_lines_are_the_defaults() -> None:
+    assert settings.from_conf(load.load(warn=False)) == SchedulerSettings()
+
+
 def test_settings_are_read_from_the_groups_nova_has() -> None:
-    groups: dict[str, dict[str, Any]] = {"scheduler": {}, "filter_scheduler": {}}
-    top: dict[str, Any] = {}
-    for name in SchedulerSettings.__dataclass_fields__:
-        group = settings._GROUPS.get(name, "filter_scheduler")
-        value = getattr(SchedulerSettings(), name)
-        (top if group == "DEFAULT" else groups[group])[name] = list(value) if isinstance(value, tuple) else value
-    groups["filter_scheduler"]["enabled_filters"] = ["ComputeFilter"]
-    groups["scheduler"]["max_attempts"] = 5
-    conf = SimpleNamespace(**top, **{name: SimpleNamespace(**values) for name, values in groups.items()})
-    assert settings.from_conf(conf) == SchedulerSettings(enabled_filters=("ComputeFilter",), max_attempts=5)
+    conf = load.load(
+        overrides={"filter_scheduler.enabled_filters": ["ComputeFilter"], "scheduler.max_attempts": 5,
+                   "service_down_time": 7},
+        warn=False,
+    )  # fmt: skip
+    assert settings.from_conf(conf) == SchedulerSettings(
+        enabled_filters=("ComputeFilter",), max_attempts=5, service_down_time=7
+    )

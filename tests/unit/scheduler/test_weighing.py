@@ -74,7 +74,8 @@ def test_a_score_does_not_depend_on_the_order_of_the_hosts(rows: list[tuple[int,
     chance.shuffle(shuffled)  # type: ignore[attr-defined]
 
     def by_host(these: list[HostState]) -> dict[str, float]:
-        return dict(zip([s.host for s in these], Ranking(WEIGHERS, request(), these).scores(range(len(these)))[0]))
+        totals = Ranking(WEIGHERS, request(), these).scores(range(len(these)))[0]
+        return {host.host: total for host, total in zip(these, totals, strict=True)}
 
     assert by_host(states) == pytest.approx(by_host(shuffled))
 
