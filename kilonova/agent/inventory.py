@@ -54,7 +54,8 @@ def provider(facts: HostFacts, settings: AgentSettings, capabilities: frozenset[
         "DISK_GB": settings.initial_disk_allocation_ratio,
     }
     present = {name: row for name, row in inventory.items() if row["total"] > 0}
-    traits = capabilities | _ALWAYS | ({DISABLED} if disabled else frozenset())
+    excluded = {f"COMPUTE_IMAGE_TYPE_{name.upper()}" for name in settings.image_type_exclude_list}
+    traits = (capabilities - excluded) | _ALWAYS | ({DISABLED} if disabled else frozenset())
     return Provider(facts.uuid, facts.node, present, initial, traits)
 
 

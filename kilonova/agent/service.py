@@ -112,7 +112,7 @@ class Agent:
             Task("refresh", float("inf"), self._send_refresh),
             Task("prune", _PRUNE_EACH, self._prune),
         ]
-        if resources >= 0:
+        if resources >= 0 and self._settings.periodic_enable:
             tasks.append(Task("resources", resources or _RESOURCES_EACH, self._resources))
             tasks.append(Task("compare", _COMPARE_EACH, self._compare))
         return tuple(tasks)

@@ -7,7 +7,7 @@ scheduler hears of every change. It must not know how agents or drivers work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,19 +24,23 @@ from kilonova.sql.engine import Database
 
 LOG = logging.getLogger(__name__)
 
-AgentSeen = Callable[[str, int, Collection[str]], object]
+AgentSeen = Callable[[str, int, tuple[str, ...]], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """Whether a host that reports is mapped to the cell at once, or waits for `manage discover_hosts`."""
+class NewHosts:
+    """What happens to a host that reports for the first time.
 
-    automatic: bool = True
+    discover: it is mapped to the cell at once, not only by `manage discover_hosts`. enable: its service starts enabled.
+    """
+
+    discover: bool = True
+    enable: bool = True
 
     @classmethod
-    def from_conf(cls, conf: Any, *, all_in_one: bool) -> Discovery:
-        """Automatic in the all-in-one, else when `[scheduler]discover_hosts_in_cells_interval` is above 0."""
-        return cls(all_in_one or conf.scheduler.discover_hosts_in_cells_interval > 0)
+    def from_conf(cls, conf: Any, *, all_in_one: bool) -> NewHosts:
+        """Discovered in the all-in-one, else when `[scheduler]discover_hosts_in_cells_interval` is above 0."""
+        return cls(all_in_one or conf.scheduler.discover_hosts_in_cells_interval > 0, conf.enable_new_services)
 
 
 class AgentReports:
@@ -48,11 +52,11 @@ class AgentReports:
         api: Database,
         cell_uuid: str,
         bus: Bus,
-        discovery: Discovery = Discovery(),
+        new_hosts: NewHosts = NewHosts(),
         agent_seen: AgentSeen | None = None,
         directory: hosts.AgentDirectory | None = None,
     ) -> None:
-        self._cell, self._api, self._cell_uuid, self._bus, self._discovery = cell, api, cell_uuid, bus, discovery
+        self._cell, self._api, self._cell_uuid, self._bus, self._new_hosts = cell, api, cell_uuid, bus, new_hosts
         self._agent_seen, self._directory = agent_seen, directory
         self._mapped: set[str] = set()  # hosts of which we know that they are mapped
 
@@ -79,13 +83,13 @@ class AgentReports:
 
     def _reports(self, _ctx: Context, told: HostReports) -> BeatReply:
         nodes = [node_row(report) for report in told.reports]
-        done = hosts.register(self._cell, told.agent, told.epoch, told.version, nodes)
+        done = hosts.register(self._cell, told.agent, told.epoch, told.version, nodes, enable=self._new_hosts.enable)
         for host in done.refused:
             LOG.error("Host %s reports a node uuid that is not the one on record; it is not taken into service", host)
         names = [report.host for report in told.reports if report.host not in set(done.refused)]
         if done.new and self._directory is not None:
             self._directory.forget()
-        if self._discovery.automatic:
+        if self._new_hosts.discover:
             self._map(names, set(done.new))
         self._tell_scheduler(names)
         return BeatReply(disabled=done.disabled, refused=done.refused)

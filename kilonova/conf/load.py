@@ -28,6 +28,7 @@ from kilonova.conf import (
     quota,
     scheduler,
     services,
+    simulated,
 )
 from kilonova.core import log
 
@@ -54,6 +55,7 @@ COMPUTE: Options = {
     "quota": quota.OPTS,
     "scheduler": scheduler.OPTS,
     "service_user": services.SERVICE_USER,
+    "simulated": simulated.OPTS,
 }
 
 PLACEMENT: Options = {**_EVERY, "placement": placement_api.OPTS, "placement_database": database.OPTS}

@@ -35,11 +35,10 @@ def _kernel_lines(guest: GuestSpec) -> Iterator[str]:
     yield f"smpboot: Allowing {guest.vcpus} CPUs, 0 hotplug CPUs"
     yield f"smp: Brought up 1 node, {guest.vcpus} CPUs"
     yield from _DEVICES
-    for number in range(1 + len(guest.disks)):
-        size = guest.root_gb if number == 0 else int(guest.disks[number - 1].get("size") or 0)
+    for number, size in enumerate(_disk_sizes(guest)):
         yield f"virtio_blk virtio{number}: [vd{chr(97 + number % 26)}] {size * 2097152} 512-byte logical blocks"
     for number, vif in enumerate(guest.vifs):
-        yield f"virtio_net virtio{number} eth{number}: MAC {vif.get('address', 'unknown')}"
+        yield f"virtio_net virtio{number} eth{number}: MAC {vif.get('mac', 'unknown')}"
     yield "EXT4-fs (vda1): mounted filesystem with ordered data mode"
     yield "Run /sbin/init as init process"
 
@@ -63,6 +62,10 @@ def _user_lines(guest: GuestSpec) -> Iterator[str]:
 
 
 def addresses(vif: dict[str, Any]) -> list[str]:
-    """The fixed addresses of an interface document (network → subnets → ips)."""
-    subnets = (vif.get("network") or {}).get("subnets") or ()
-    return [ip["address"] for subnet in subnets for ip in subnet.get("ips") or () if ip.get("address")]
+    """The fixed addresses of an interface document."""
+    return [fixed["address"] for fixed in vif.get("fixed_ips") or ()]
+
+
+def _disk_sizes(guest: GuestSpec) -> list[int]:
+    """GiB of each disk; a guest that was given no list of disks has its root disk."""
+    return [int(disk.get("size") or guest.root_gb) for disk in guest.disks] or [guest.root_gb]

@@ -22,6 +22,7 @@ from kilonova.db.cell_schema import agents, compute_nodes, services
 from kilonova.sql.engine import Database
 
 COMPUTE: Final = "nova-compute"
+_NEW_DISABLED: Final = "New compute services are disabled by the option enable_new_services."
 _CACHED_HOSTS: Final = 20_000
 _CACHE_SECONDS: Final = 10.0
 
@@ -134,15 +135,18 @@ _UPDATE_NODE = (
 )
 
 
-def register(db: Database, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]]) -> Registered:
+def register(
+    db: Database, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]], *, enable: bool = True
+) -> Registered:
     """Bring the rows of an agent and of up to 500 of its hosts up to date, in one transaction.
 
-    `nodes`: rows of compute_nodes with the keys host, uuid and those of `_REPORTED`. AgentSuperseded.
+    `nodes`: rows of compute_nodes with the keys host, uuid and those of `_REPORTED`. enable: whether the service of a
+    new host starts enabled. AgentSuperseded.
     """
     for attempt in (1, 2):
         try:
             with db.write() as connection:
-                return _register(connection, agent, epoch, version, nodes)
+                return _register(connection, agent, epoch, version, nodes, enable)
         except sa.exc.IntegrityError:  # the same batch is being registered elsewhere: now its rows are there
             if attempt == 2:
                 raise
@@ -150,14 +154,14 @@ def register(db: Database, agent: str, epoch: int, version: int, nodes: Sequence
 
 
 def _register(
-    connection: Connection, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]]
+    connection: Connection, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]], enable: bool
 ) -> Registered:
     _keep_agent(connection, agent, epoch, version, clock.utcnow())
     names = [node["host"] for node in nodes]
     known = {row.host: row for row in connection.execute(_SERVICES_OF, {"hosts": names})}
     refused, there = _identities(connection, nodes)
     taken = [node for node in nodes if node["host"] not in refused]
-    _keep_services(connection, agent, version, taken, known)
+    added = _keep_services(connection, agent, version, taken, known, enable)
     fresh = [dict(node) | {"metrics": "[]"} for node in taken if node["host"] not in there]
     old = [_changes(node) for node in taken if node["host"] in there]
     if fresh:
@@ -165,8 +169,8 @@ def _register(
     if old:
         connection.execute(_UPDATE_NODE, old)
     new = tuple(node["host"] for node in taken if node["host"] not in known or node["host"] not in there)
-    disabled = tuple(host for host, row in known.items() if row.disabled and host not in refused)
-    return Registered(new, disabled, tuple(sorted(refused)))
+    disabled = [host for host, row in known.items() if row.disabled and host not in refused]
+    return Registered(new, (*disabled, *(() if enable else added)), tuple(sorted(refused)))
 
 
 def _identities(connection: Connection, nodes: Sequence[Mapping[str, Any]]) -> tuple[set[str], set[str]]:
@@ -188,22 +192,25 @@ def _changes(node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keep_services(
-    connection: Connection, agent: str, version: int, nodes: Iterable[Mapping[str, Any]], known: Mapping[str, Any]
-) -> None:
+    connection: Connection, agent: str, version: int, nodes: Iterable[Mapping[str, Any]], known: Mapping[str, Any],
+    enable: bool,
+) -> list[str]:  # fmt: skip
+    """Add and change service rows as needed; the hosts whose rows were added."""
     fresh, moved = [], []
     for node in nodes:
         row = known.get(node["host"])
         if row is None:
-            fresh.append(_service(node["host"], agent, version))
+            fresh.append(_service(node["host"], agent, version, enable))
         elif row.agent != agent or row.version != version:
             moved.append({"row": row.id, "agent": agent, "version": version})
     if fresh:
         connection.execute(services.insert(), fresh)
     if moved:
         connection.execute(_MOVE_SERVICE, moved)
+    return [row["host"] for row in fresh]
 
 
-def _service(host: str, agent: str, version: int) -> dict[str, Any]:
+def _service(host: str, agent: str, version: int, enable: bool) -> dict[str, Any]:
     return {
         "uuid": ids.new_uuid(),
         "host": host,
@@ -211,6 +218,8 @@ def _service(host: str, agent: str, version: int) -> dict[str, Any]:
         "topic": "compute",
         "agent": agent,
         "version": version,
+        "disabled": not enable,
+        "disabled_reason": None if enable else _NEW_DISABLED,
     }
 
 

@@ -66,7 +66,10 @@ def test_reported_usage_begins_at_what_is_reserved() -> None:
 
 def test_a_ratio_of_zero_in_the_configuration_means_unset() -> None:
     class Conf:
-        report_interval = 10
+        class compute:
+            image_type_exclude_list = ["qcow2"]
+
+        report_interval, periodic_enable = 10, True
         update_resources_interval = 0
         max_concurrent_builds = 10
         reserved_host_memory_mb, reserved_host_disk_mb, reserved_host_cpus = 512, 0, 0
@@ -75,3 +78,12 @@ def test_a_ratio_of_zero_in_the_configuration_means_unset() -> None:
 
     settings = AgentSettings.from_conf(Conf())
     assert (settings.cpu_allocation_ratio, settings.disk_allocation_ratio) == (None, 1.5)
+    assert settings.image_type_exclude_list == ("qcow2",)
+
+
+def test_excluded_image_types_are_not_offered() -> None:
+    settings = dataclasses.replace(SETTINGS, image_type_exclude_list=("qcow2",))
+    offers = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"})
+    offered = provider(FACTS, settings, offers, disabled=False)
+    assert "COMPUTE_IMAGE_TYPE_RAW" in offered.traits
+    assert "COMPUTE_IMAGE_TYPE_QCOW2" not in offered.traits

@@ -9,7 +9,7 @@ from kilonova.bus import calls
 from kilonova.bus.calls import AgentBeat, BeatReply, HostReport, HostReports
 from kilonova.bus.local import LocalBus
 from kilonova.conductor.heartbeat import CONDUCTOR, SCHEDULER, Heartbeat
-from kilonova.conductor.reports import AgentReports, Discovery
+from kilonova.conductor.reports import AgentReports, NewHosts
 from kilonova.core import ids
 from kilonova.core.errors import Conflict
 from kilonova.db.queries import compute_nodes, hosts, services
@@ -78,7 +78,7 @@ def test_reports_are_taken_while_no_scheduler_runs(rig: Rig) -> None:
 
 
 def test_hosts_wait_for_discovery_when_it_is_not_automatic(cell: Database, api: Database) -> None:
-    rig = Rig(cell, api, discovery=Discovery(False))
+    rig = Rig(cell, api, new_hosts=NewHosts(discover=False))
     rig.report("h1")
     assert rig.mapped() == []
 
@@ -90,14 +90,28 @@ def test_discovery_is_automatic_with_an_interval_or_in_one_process(
     interval: int, all_in_one: bool, automatic: bool
 ) -> None:
     class Conf:
+        enable_new_services = False
+
         class scheduler:
             discover_hosts_in_cells_interval = interval
 
-    assert Discovery.from_conf(Conf, all_in_one=all_in_one).automatic is automatic
+    assert NewHosts.from_conf(Conf, all_in_one=all_in_one) == NewHosts(automatic, False)
+
+
+def test_a_new_service_may_start_disabled(cell: Database, api: Database) -> None:
+    rig = Rig(cell, api)
+    rig.report("h1")
+    rig = Rig(cell, api, new_hosts=NewHosts(enable=False))
+    assert rig.report("h1", "h2").disabled == ("h2",)
+    with cell.read() as connection:
+        found = services.services_of(connection, ["h1", "h2"])
+    assert not found["h1"].disabled
+    assert found["h2"].disabled
+    assert "enable_new_services" in (found["h2"].disabled_reason or "")
 
 
 def test_a_host_on_record_that_was_never_mapped_is_mapped_with_its_next_report(cell: Database, api: Database) -> None:
-    Rig(cell, api, discovery=Discovery(False)).report("h1")  # as when we died between the two databases
+    Rig(cell, api, new_hosts=NewHosts(discover=False)).report("h1")  # as when we died between the two databases
     rig = Rig(cell, api)
     rig.report("h1")
     assert rig.mapped() == ["h1"]

@@ -28,8 +28,7 @@ from kilonova.virt.simulated import Delays, SimulatedDriver, SimulatedSettings, 
 from kilonova.virt.simulated_faults import FaultInvalid, parse
 
 HOST = "sim-0001"
-VIF = {"id": "port-1", "address": "fa:16:3e:00:00:01",
-       "network": {"subnets": [{"ips": [{"address": "10.0.0.7"}]}]}}  # fmt: skip
+VIF = {"id": "port-1", "mac": "fa:16:3e:00:00:01", "fixed_ips": [{"address": "10.0.0.7"}]}
 
 
 def guest(uuid: str | None = None, **changes: object) -> GuestSpec:
@@ -194,7 +193,7 @@ def test_disks_and_interfaces_are_attached_once_and_detached(driver: SimulatedDr
         driver.detach_disk(HOST, spec.uuid, {"volume_id": "v1"})
         driver.detach_vif(HOST, spec.uuid, {"id": "port-1"})
     log = driver.console_output(HOST, spec.uuid)
-    assert "virtio1" not in log
+    assert f"{3 * 2097152} 512-byte" not in log
     assert "10.0.0.7" not in log
 
 
@@ -203,7 +202,7 @@ def test_the_console_tells_name_address_and_the_number_of_the_boot(driver: Simul
     driver.spawn(HOST, spec, paused=False)
     driver.power(HOST, spec.uuid, "reboot-hard", 60)
     log = driver.console_output(HOST, spec.uuid)
-    for words in ("web login:", "10.0.0.7", spec.uuid, "boot 2 at", "1 key installed", "Allowing 2 CPUs"):
+    for words in ("web login:", "10.0.0.7", VIF["mac"], spec.uuid, "boot 2 at", "1 key installed", "Allowing 2 CPUs"):
         assert words in log
 
 
