@@ -182,6 +182,17 @@ def test_9_every_dependency_has_a_reason_in_the_documents() -> None:
     assert explained - declared().keys() == set(), "lines without a dependency"
 
 
+def test_11_links_between_documents_lead_somewhere() -> None:
+    broken = [
+        f"{name}: {link}"
+        for name, text in text_files()
+        if name.endswith(".md")
+        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
+        if not (ROOT / name).parent.joinpath(link).exists()
+    ]
+    assert broken == []
+
+
 LOCKS = {"runtime": "requirements.lock", "build": "requirements.lock", "client": "requirements-client.lock"}
 
 
