@@ -82,5 +82,5 @@ def class_limits(connection: Connection, name: str) -> dict[str, int]:
     return _by_resource(connection.execute(_CLASS_LIMITS, {"b_class": name}))
 
 
-def _by_resource(rows: sa.CursorResult[Any]) -> dict[str, int]:
+def _by_resource(rows: Any) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows}

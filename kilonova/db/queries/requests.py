@@ -171,3 +171,21 @@ def set_spec(connection: Connection, uuid: str, spec: RequestSpec) -> None:
     """Replace a server's request spec."""
     values = {"b_uuid": uuid, "b_spec": msgspec.json.encode(spec).decode(), "b_now": clock.utcnow()}
     connection.execute(_SET_SPEC, values)
+
+
+_REPLACE = (
+    sa.update(build_requests)
+    .where(_B.instance_uuid == sa.bindparam("b_uuid"))
+    .values(instance=sa.bindparam("b_instance"), tags=sa.bindparam("b_tags"), updated_at=sa.bindparam("b_now"))
+)
+
+
+def replace(connection: Connection, request: BuildRequest) -> bool:
+    """Store a changed build request; False when it is gone."""
+    values = {
+        "b_uuid": request.server.uuid,
+        "b_instance": msgspec.json.encode(_Stored(request.server, request.extra)).decode(),
+        "b_tags": msgspec.json.encode(request.tags).decode(),
+        "b_now": clock.utcnow(),
+    }
+    return connection.execute(_REPLACE, values).rowcount == 1

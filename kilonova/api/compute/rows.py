@@ -1,0 +1,10 @@
+"""Every operation of the Compute API that exists, in the order of the reference pages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kilonova.api.compute import servers, versions
+from kilonova.http.op import Op
+
+OPS: Final[tuple[Op, ...]] = (*versions.OPS, *servers.OPS)
