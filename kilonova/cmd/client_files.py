@@ -35,7 +35,6 @@ def _clouds(auth_url: str, secrets: Secrets) -> dict[str, Any]:
             "auth": auth | scope,
             "region_name": REGION,
             "identity_api_version": "3",
-            "placement_api_version": "1.39",
         }
 
     project = {"project_domain_id": "default"}
@@ -51,7 +50,6 @@ def _openrc(base_url: str, secrets: Secrets) -> str:
         "OS_AUTH_TYPE": "password",
         "OS_AUTH_URL": f"{base_url}/identity",
         "OS_IDENTITY_API_VERSION": "3",
-        "OS_PLACEMENT_API_VERSION": "1.39",
         "OS_REGION_NAME": REGION,
         "OS_USERNAME": "demo",
         "OS_PASSWORD": secrets.demo_password,
