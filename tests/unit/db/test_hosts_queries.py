@@ -57,7 +57,8 @@ def test_registering_again_changes_rows_and_adds_none(cell: Database) -> None:
     done = hosts.register(cell, "a1", 7, 74, [node("h1", vcpus_used=5), *nodes("h3")])
     assert done.new == ("h3",)
     with cell.read() as connection:
-        rows = connection.execute(sa.select(compute_nodes.c.host, compute_nodes.c.vcpus_used)).all()
+        query = sa.select(compute_nodes.c.host, compute_nodes.c.vcpus_used).order_by(compute_nodes.c.host)
+        rows = connection.execute(query).all()
     assert [tuple(row) for row in rows] == [("h1", 5), ("h2", 0), ("h3", 0)]
 
 
