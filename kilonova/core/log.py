@@ -113,7 +113,7 @@ def _wants_oslo_log(conf: Any) -> bool:
     if conf.log_rotation_type != "none" or conf.rate_limit_interval:
         return True
     places = (conf.get_location(name) for name in _FORMATS)
-    return any(place is not None and place.location.is_user_controlled for place in places)
+    return any(place is not None and place.location.name not in ("opt_default", "set_default") for place in places)
 
 
 def _log_path(conf: Any, service: str) -> str | None:

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from oslo_context import context as oslo
 
@@ -236,10 +237,18 @@ def _access(environ: dict[str, Any], said: list[Any], seconds: float) -> None:
             length = value
         elif name == "OpenStack-API-Version":
             version = value.rpartition(" ")[2]
-    query = environ.get("QUERY_STRING")
-    path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     ACCESS.info(
-        '%s "%s %s%s" status: %s len: %s microversion: %s time: %.6f',
-        environ.get("REMOTE_ADDR", "-"), environ["REQUEST_METHOD"], path, f"?{query}" if query else "",
-        status[:3], length, version, seconds,
+        '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
+        environ.get("REMOTE_ADDR", "-"), environ["REQUEST_METHOD"], _raw_uri(environ), status[:3], length, version,
+        seconds,
     )  # fmt: skip
+
+
+def _raw_uri(environ: dict[str, Any]) -> str:
+    """The address as it was sent; never decoded, because a decoded line feed would forge a log line."""
+    uri = environ.get("REQUEST_URI") or environ.get("RAW_URI")
+    if uri:
+        return str(uri)
+    query = environ.get("QUERY_STRING")
+    path = quote(environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", ""), encoding="latin-1")
+    return f"{path}?{query}" if query else path

@@ -226,6 +226,17 @@ class SocketTransport:
             response.release_conn()
 
 
+def socket_transport(options: Any) -> SocketTransport:
+    """A socket transport with the timeout and TLS options of a client's group (`conf.neutron` …)."""
+    return SocketTransport(
+        timeout=options.timeout or 60.0,
+        cafile=options.cafile,
+        certfile=options.certfile,
+        keyfile=options.keyfile,
+        insecure=options.insecure,
+    )
+
+
 class RoutedTransport:
     """By address: URLs that begin with one of the local prefixes stay in the process, the others go out."""
 
