@@ -179,7 +179,7 @@ def _recorded(services: Services, run: ActiveRun, body: Body, record: Also) -> b
 def _retry(services: Services, run: ActiveRun, tries: int, most: float) -> bool:
     services.moved(run)  # the next try is another verb
     seconds = min(most, 2.0 ** min(tries - 1, 10))
-    _park_body(services, run, machine.parked(run.body, (), tries=tries), (), seconds)
+    _park_body(services, run, machine.retried(run.body, tries, now_ms() + int(seconds * 1000)), (), seconds)
     return False
 
 

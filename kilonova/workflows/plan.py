@@ -159,10 +159,14 @@ def outward(plan: Plan, body: Body) -> Body:
     return _skip(plan, Body("undoing", body.step, msgspec.structs.replace(body.log, back=Back(0))))
 
 
-def parked(body: Body, waits: tuple[tuple[str, str], ...], *, tries: int | None = None) -> Body:
-    """The current step waits; `tries` counts a failure that is being repeated."""
-    log = msgspec.structs.replace(body.log, waits=waits, tries=body.log.tries if tries is None else tries)
-    return Body("parked", body.step, log)
+def parked(body: Body, waits: tuple[tuple[str, str], ...]) -> Body:
+    """The current step waits."""
+    return Body("parked", body.step, msgspec.structs.replace(body.log, waits=waits))
+
+
+def retried(body: Body, tries: int, since: int) -> Body:
+    """The current step (or undo, or closing hook) has failed so often and waits for its next try at `since`."""
+    return Body("parked", body.step, msgspec.structs.replace(body.log, waits=(), tries=tries, since=since))
 
 
 def noted(body: Body, key: str, value: Any) -> Body:

@@ -66,7 +66,8 @@ class ActiveRun:
     """See `step.Run`."""
 
     __slots__ = (
-        "_ports", "_stored", "body", "ctx", "entry", "expired", "mail_seen", "name", "params", "plan", "subject", "used",
+        "_ports", "_stored", "body", "ctx", "entry", "expired", "mail_seen", "name", "params", "plan", "subject",
+        "used",
     )  # fmt: skip
 
     def __init__(self, entry: Entry, row: sql.Row, plan: Plan, body: Body, ports: Ports) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from kilonova.bus import calls
 from kilonova.bus.local import LocalBus
-from kilonova.core.context import Context
+from kilonova.core.context import Context, preserved
 from kilonova.core.errors import NotFound, Unavailable
 from kilonova.db import cell_schema
 from kilonova.db.queries import journal as sql
@@ -205,7 +205,7 @@ def toy(on_done: Any = None, on_failed: Any = None) -> Workflow:
     )
 
 
-# -- a stage -------------------------------------------------------------------------------------------------------------
+# -- a stage ---------------------------------------------------------------------------------------------------------
 
 
 def open_cell(folder: Path, faults: Faults) -> FaultyDatabase:
@@ -227,7 +227,8 @@ def make_world(folder: Path, faults: Faults, *, deaf: int = 0) -> tuple[World, M
 
 def begin(world: World, hosts: Sequence[str], *, id_: str = "w1", name: str = "toy", subject: str = SERVER) -> None:
     database, tables = world.database(CELL)
-    context = Context(user_id="u", project_id="p", overwrite=False).to_message()
+    with preserved():
+        context = Context(user_id="u", project_id="p").to_message()
     with database.write() as connection:
         sql.insert(connection, tables, sql.NewWorkflow(id_, name, subject, {"hosts": list(hosts)}, context))
 
