@@ -78,7 +78,8 @@ def make_identity(database: Database, settings: Settings | None = None) -> Ident
 
 def make_app(identity: Identity, auth_uri: str = "") -> Wsgi:
     """The WSGI callable, to be mounted under its prefix. `auth_uri` is what a 401 names."""
-    return _Authenticated(identity, App(Service("identity", OPS, identity, IDENTITY, policy=Policy(), auth_uri=auth_uri)))
+    service = Service("identity", OPS, identity, IDENTITY, policy=Policy(), auth_uri=auth_uri)
+    return _Authenticated(identity, App(service))
 
 
 class _Authenticated:
