@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import time
+from logging.handlers import WatchedFileHandler
 from typing import Any
 
 from oslo_context import context as oslo
@@ -84,7 +85,7 @@ def setup(conf: Any, service: str) -> None:
     handlers: list[logging.Handler] = []
     path = _log_path(conf, service)
     if path is not None:
-        handlers.append(logging.FileHandler(path, encoding="utf-8"))
+        handlers.append(WatchedFileHandler(path, encoding="utf-8"))  # another program may rotate it
     if conf.use_stderr or path is None:
         handlers.append(logging.StreamHandler(sys.stderr))
     formatter = LineFormatter()

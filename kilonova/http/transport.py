@@ -165,7 +165,10 @@ def _input(body: Body) -> tuple[int | None, Any]:
 
 
 class SocketTransport:
-    """HTTP over pooled connections (urllib3). Redirects are answers like others; only connecting is tried again.
+    """HTTP over pooled connections (urllib3). Redirects are answers like others.
+
+    Connecting is tried again; so is, once, a GET whose connection broke, as a kept one may at any time. Other methods
+    are not: what they did is not known.
 
     timeout: seconds for connecting and for each read. cafile, certfile, keyfile, insecure: as in the options of
     the same name of every client group.
@@ -190,8 +193,8 @@ class SocketTransport:
             maxsize=pool_size,
             timeout=urllib3.Timeout(connect=min(timeout, 10.0), read=timeout),
             retries=urllib3.Retry(
-                total=None, connect=connect_retries, read=0, redirect=0, status=0, other=0, backoff_factor=0.2,
-                raise_on_redirect=False, raise_on_status=False,
+                total=None, connect=connect_retries, read=1, redirect=0, status=0, other=0, backoff_factor=0.2,
+                allowed_methods=("GET", "HEAD"), raise_on_redirect=False, raise_on_status=False,
             ),
             cert_reqs="CERT_NONE" if insecure else "CERT_REQUIRED",
             ca_certs=cafile,
