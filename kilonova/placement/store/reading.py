@@ -9,8 +9,14 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from kilonova.placement.store.names import Names
-from kilonova.placement.store.schema import allocations, consumer_types, consumers, inventories, resource_providers
+from kilonova.placement.store.schema import (
+    allocations,
+    consumer_types,
+    consumers,
+    inventories,
+    resource_classes,
+    resource_providers,
+)
 
 UNKNOWN_TYPE = "unknown"
 """How a consumer without a type reads."""
@@ -64,25 +70,28 @@ _OF_CONSUMER = (
         allocations.c.updated_at,
         resource_providers.c.uuid,
         resource_providers.c.generation,
-        allocations.c.class_id,
+        resource_classes.c.name,
         allocations.c.used,
     )
     .select_from(consumers)
     .join(allocations, allocations.c.consumer_id == consumers.c.id)
     .join(resource_providers, resource_providers.c.id == allocations.c.provider_id)
+    .join(resource_classes, resource_classes.c.id == allocations.c.class_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
     .where(consumers.c.uuid == sa.bindparam("u"))
     .order_by(allocations.c.id)
 )
 _OF_PROVIDER = (
-    sa.select(consumers.c.uuid, consumers.c.generation, allocations.c.class_id, allocations.c.used)
+    sa.select(consumers.c.uuid, consumers.c.generation, resource_classes.c.name, allocations.c.used)
     .select_from(allocations)
+    .join(resource_classes, resource_classes.c.id == allocations.c.class_id)
     .join(consumers, consumers.c.id == allocations.c.consumer_id)
     .where(allocations.c.provider_id == sa.bindparam("p"))
     .order_by(allocations.c.id)
 )
 _USED = (
-    sa.select(inventories.c.class_id, inventories.c.used)
+    sa.select(resource_classes.c.name, inventories.c.used)
+    .join(resource_classes, resource_classes.c.id == inventories.c.class_id)
     .where(inventories.c.provider_id == sa.bindparam("p"))
     .order_by(inventories.c.class_id)
 )
@@ -91,13 +100,14 @@ _MINE = sa.and_(
     sa.or_(sa.bindparam("user", type_=sa.String).is_(None), consumers.c.user_id == sa.bindparam("user")),
 )
 _SUMS = (
-    sa.select(consumer_types.c.name, allocations.c.class_id, sa.func.sum(allocations.c.used))
+    sa.select(consumer_types.c.name, resource_classes.c.name, sa.func.sum(allocations.c.used))
     .select_from(consumers)
     .join(allocations, allocations.c.consumer_id == consumers.c.id)
+    .join(resource_classes, resource_classes.c.id == allocations.c.class_id)
     .outerjoin(consumer_types, consumer_types.c.id == consumers.c.consumer_type_id)
     .where(_MINE)
-    .group_by(consumer_types.c.name, allocations.c.class_id)
-    .order_by(allocations.c.class_id)
+    .group_by(consumer_types.c.name, resource_classes.c.id, resource_classes.c.name)
+    .order_by(resource_classes.c.id)
 )
 _COUNTS = (
     sa.select(consumer_types.c.name, sa.func.count())
@@ -108,42 +118,42 @@ _COUNTS = (
 )
 
 
-def consumer(connection: Connection, uuid: str, names: Names) -> Consumer | None:
+def consumer(connection: Connection, uuid: str) -> Consumer | None:
     """A consumer and its allocations; None when it has none."""
     found: Consumer | None = None
     holdings: dict[str, Holding] = {}
-    for project, user, generation, type_, at, provider, provider_generation, class_id, used in connection.execute(
+    for project, user, generation, type_, at, provider, provider_generation, class_name, used in connection.execute(
         _OF_CONSUMER, {"u": uuid}
     ):
         if found is None:
             found = Consumer(uuid, project, user, generation, type_ or UNKNOWN_TYPE, at)
         holding = holdings.setdefault(provider, Holding(provider, provider_generation, {}))
-        holding.resources[names.class_names[class_id]] = used
+        holding.resources[class_name] = used
     if found is not None:
         found.holdings.extend(holdings.values())
     return found
 
 
-def holders(connection: Connection, provider_id: int, names: Names) -> list[ProviderHold]:
+def holders(connection: Connection, provider_id: int) -> list[ProviderHold]:
     """Everybody who has something of a provider."""
     found: dict[str, ProviderHold] = {}
-    for uuid, generation, class_id, used in connection.execute(_OF_PROVIDER, {"p": provider_id}):
+    for uuid, generation, class_name, used in connection.execute(_OF_PROVIDER, {"p": provider_id}):
         hold = found.setdefault(uuid, ProviderHold(uuid, generation, {}))
-        hold.resources[names.class_names[class_id]] = used
+        hold.resources[class_name] = used
     return list(found.values())
 
 
-def provider_usage(connection: Connection, provider_id: int, names: Names) -> dict[str, int]:
+def provider_usage(connection: Connection, provider_id: int) -> dict[str, int]:
     """Use by class, for every class the provider has an inventory of."""
-    return {names.class_names[id_]: used for id_, used in connection.execute(_USED, {"p": provider_id})}
+    return {row.name: row.used for row in connection.execute(_USED, {"p": provider_id})}
 
 
-def project_usages(connection: Connection, project: str, user: str | None, names: Names) -> dict[str, Usage]:
+def project_usages(connection: Connection, project: str, user: str | None) -> dict[str, Usage]:
     """Sums by consumer type for a project, or for one user in it."""
     parameters = {"project": project, "user": user}
     found = {type_ or UNKNOWN_TYPE: Usage(count, {}) for type_, count in connection.execute(_COUNTS, parameters)}
-    for type_, class_id, used in connection.execute(_SUMS, parameters):
-        found.setdefault(type_ or UNKNOWN_TYPE, Usage(0, {})).resources[names.class_names[class_id]] = int(used)
+    for type_, class_name, used in connection.execute(_SUMS, parameters):
+        found.setdefault(type_ or UNKNOWN_TYPE, Usage(0, {})).resources[class_name] = int(used)
     return found
 
 

@@ -1,0 +1,83 @@
+"""What every Placement answer has in common: the Accept check, Last-Modified and Cache-Control, names in paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from kilonova.core import clock
+from kilonova.core.errors import KilonovaError
+from kilonova.http.fields import Int, Str
+from kilonova.http.op import Answer, Headers, Op, Request
+from kilonova.placement.dialect import accepts_json
+
+STAMPS_SINCE = (1, 15)
+
+GENERATION = Int(strict=True)
+TRAIT_NAME = Str(1, 255, pattern="^[A-Z0-9_]+$")
+CUSTOM_NAME = Str(1, 255, pattern="^CUSTOM_[A-Z0-9_]+$")
+CLASS_NAME_PATTERN = "^[A-Z0-9_]+$"
+UUID_PATTERN = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+
+
+class NotAcceptable(KilonovaError):
+    """The client wants something that is not JSON."""
+
+    status, code, message = 406, "not_acceptable", "Only application/json is provided."
+
+
+@dataclass(frozen=True, slots=True)
+class Dated:
+    """An answer that says when its subject last changed; None is for what has no stored time (so: now)."""
+
+    body: Any = None
+    stamp: datetime | None = None
+    status: int | None = None
+    headers: Headers = ()
+
+
+def finished(op: Op) -> Op:
+    """The row with a handler that adds what all answers have."""
+    handler = op.handler
+    reads = op.method == "GET" and op.ok == 200
+
+    def handle(req: Request) -> Answer:
+        if reads:
+            accept = req.header("Accept")
+            if accept and not accepts_json(accept):
+                raise NotAcceptable
+        result = handler(req)
+        if isinstance(result, Answer):
+            return result
+        dated = result if isinstance(result, Dated) else Dated(result, clock.utcnow())
+        headers = dated.headers
+        if req.version is not None and req.version >= STAMPS_SINCE and (dated.stamp or dated.body is not None):
+            headers = (*headers, ("Last-Modified", http_date(dated.stamp or clock.utcnow())),
+                       ("Cache-Control", "no-cache"))  # fmt: skip
+        return Answer(dated.body, dated.status, headers)
+
+    return replace(op, handler=handle)
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def http_date(moment: datetime) -> str:
+    """A naive UTC time as HTTP writes it, whatever the locale."""
+    return (
+        f"{_DAYS[moment.weekday()]}, {moment.day:02} {_MONTHS[moment.month - 1]} {moment.year} "
+        f"{moment.hour:02}:{moment.minute:02}:{moment.second:02} GMT"
+    )
+
+
+def newest(stamps: Iterable[datetime]) -> datetime | None:
+    """The latest of some times."""
+    return max(stamps, default=None)
+
+
+def provider_id(req: Request) -> str:
+    """The provider's UUID in the path, in the usual form."""
+    return req.path["uuid"].lower()

@@ -1,0 +1,164 @@
+"""Inventories of a provider, as a whole and class by class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.http.fields import Field, Int, Map, Obj, Raw
+from kilonova.http.op import Op, Request
+from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, Dated, newest, provider_id
+from kilonova.placement.errors import BadRequest, NoSuch
+from kilonova.placement.store import inventories, providers
+from kilonova.placement.store.inventories import MAX_INT, Inventory, Stored
+
+_AMOUNT, _COUNT = Int(1, MAX_INT, strict=True), Int(0, MAX_INT, strict=True)
+_RATIO = Raw({"type": "number", "maximum": 3.40282e38})
+_NAME = Raw({"type": "string", "pattern": CLASS_NAME_PATTERN, "maxLength": 255})
+RECORD = Obj(
+    Field("total", _AMOUNT, required=True),
+    Field("reserved", _COUNT),
+    Field("min_unit", _AMOUNT),
+    Field("max_unit", _AMOUNT),
+    Field("step_size", _AMOUNT),
+    Field("allocation_ratio", _RATIO),
+)
+REPLACE_ONE = RECORD.plus(Field("resource_provider_generation", GENERATION, required=True))
+ADD = RECORD.plus(
+    Field("resource_class", _NAME, required=True), Field("resource_provider_generation", GENERATION)
+)
+REPLACE_ALL = Obj(
+    Field("resource_provider_generation", GENERATION, required=True),
+    Field(
+        "inventories",
+        Map(CLASS_NAME_PATTERN, RECORD.plus(Field("resource_provider_generation", GENERATION))),
+        required=True,
+    ),
+)
+FLAGS = {"all_reserved": "1.26"}
+
+
+def _shown(inventory: Inventory) -> dict[str, Any]:
+    return {
+        "total": inventory.total,
+        "reserved": inventory.reserved,
+        "min_unit": inventory.min_unit,
+        "max_unit": inventory.max_unit,
+        "step_size": inventory.step_size,
+        "allocation_ratio": inventory.allocation_ratio,
+    }
+
+
+def _read(req: Request, name: str, body: dict[str, Any]) -> Inventory:
+    """The inventory of a body; what is checked of `reserved` is the capacity it leaves."""
+    given = {key: body[key] for key in RECORD_KEYS if key in body}
+    given["allocation_ratio"] = float(given.get("allocation_ratio", 1.0))
+    inventory = Inventory(**given)
+    capacity = inventory.capacity
+    if capacity < 0 or (capacity == 0 and not req.flag("all_reserved")):
+        raise BadRequest(
+            f"Invalid inventory for '{name}' on resource provider '{provider_id(req)}'. "
+            f"The reserved value is greater than {'' if req.flag('all_reserved') else 'or equal to '}total."
+        )
+    return inventory
+
+
+RECORD_KEYS = [field.name for field in RECORD.fields]
+
+
+def _all(req: Request) -> Dated:
+    with req.world.database.read() as connection:
+        provider = providers.show(connection, provider_id(req))
+        found = inventories.of(connection, provider.id)
+    names = req.world.keeper.current().names  # after the rows, so that it has every class they name
+    body = {
+        "inventories": {names.class_names[one.class_id]: _shown(one.inventory) for one in found},
+        "resource_provider_generation": provider.generation,
+    }
+    return Dated(body, newest(one.updated_at for one in found))
+
+
+def list_inventories(req: Request) -> Dated:
+    """All classes of the provider."""
+    return _all(req)
+
+
+def replace_inventories(req: Request) -> Dated:
+    """Make the provider have exactly these."""
+    names = req.world.keeper.latest.names
+    wanted = {name: _read(req, name, body) for name, body in req.body["inventories"].items()}
+    if not wanted.keys() <= names.class_ids.keys():
+        names = req.world.keeper.current().names
+    generation = req.world.writer.run(
+        lambda tx: inventories.replace(
+            tx, provider_id(req), req.body["resource_provider_generation"], wanted, names
+        )
+    )
+    body = {
+        "inventories": {name: _shown(inventory) for name, inventory in wanted.items()},
+        "resource_provider_generation": generation,
+    }
+    return Dated(body)
+
+
+def delete_inventories(req: Request) -> None:
+    """All of them, none being in use."""
+    names = req.world.keeper.current().names
+    req.world.writer.run(lambda tx: inventories.replace(tx, provider_id(req), None, {}, names))
+
+
+def add_inventory(req: Request) -> Dated:
+    """One more class."""
+    names = req.world.keeper.current().names
+    name = req.body["resource_class"]
+    inventory = _read(req, name, req.body)
+    generation = req.world.writer.run(lambda tx: inventories.add(tx, provider_id(req), name, inventory, names))
+    where = f"{req.base_url}/resource_providers/{provider_id(req)}/inventories/{name}"
+    body = _shown(inventory) | {"resource_provider_generation": generation}
+    return Dated(body, headers=(("Location", where),))
+
+
+def show_inventory(req: Request) -> Dated:
+    """One class of the provider."""
+    name = req.path["resource_class"]
+    with req.world.database.read() as connection:
+        provider = providers.show(connection, provider_id(req))
+        found = inventories.of(connection, provider.id)
+    names = req.world.keeper.current().names
+    one: Stored | None = next((one for one in found if names.class_names[one.class_id] == name), None)
+    if one is None:
+        raise NoSuch(what=f"inventory of class {name} for resource provider", name=provider.uuid)
+    return Dated(_shown(one.inventory) | {"resource_provider_generation": provider.generation}, one.updated_at)
+
+
+def replace_inventory(req: Request) -> Dated:
+    """Overwrite one class that the provider has."""
+    names = req.world.keeper.current().names
+    name = req.path["resource_class"]
+    inventory = _read(req, name, req.body)
+    generation = req.world.writer.run(
+        lambda tx: inventories.change(
+            tx, provider_id(req), req.body["resource_provider_generation"], name, inventory, names
+        )
+    )
+    return Dated(_shown(inventory) | {"resource_provider_generation": generation})
+
+
+def delete_inventory(req: Request) -> None:
+    """One class, not being in use."""
+    names = req.world.keeper.current().names
+    req.world.writer.run(lambda tx: inventories.remove(tx, provider_id(req), req.path["resource_class"], names))
+
+
+_PATH = "/resource_providers/{uuid}/inventories"
+_ONE = _PATH + "/{resource_class}"
+_RULE = "placement:resource_providers:inventories:"
+
+OPS = (
+    Op("GET", _PATH, list_inventories, _RULE + "list"),
+    Op("PUT", _PATH, replace_inventories, _RULE + "update", body=REPLACE_ALL, errors=(409,), flags=FLAGS),
+    Op("POST", _PATH, add_inventory, _RULE + "create", body=ADD, ok=201, errors=(409,), flags=FLAGS),
+    Op("DELETE", _PATH, delete_inventories, _RULE + "delete", ok=204, errors=(409,), since="1.5"),
+    Op("GET", _ONE, show_inventory, _RULE + "show"),
+    Op("PUT", _ONE, replace_inventory, _RULE + "update", body=REPLACE_ONE, errors=(409,), flags=FLAGS),
+    Op("DELETE", _ONE, delete_inventory, _RULE + "delete", ok=204, errors=(409,)),
+)

@@ -1,0 +1,116 @@
+"""The little languages of Placement's query parameters: resources, required, member_of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kilonova.core import ids
+from kilonova.placement.errors import BadRequest
+from kilonova.placement.store.names import Names
+
+Traits = tuple[tuple[frozenset[int], ...], frozenset[int]]
+"""Sets of which one trait each is required, and forbidden traits."""
+
+Aggregates = tuple[tuple[frozenset[str], ...], frozenset[str]]
+"""Sets of which one membership each is required, and forbidden aggregates."""
+
+
+def resources(text: str, names: Names) -> tuple[tuple[int, int], ...]:
+    """(class id, amount) pairs of `VCPU:2,MEMORY_MB:512`."""
+    found: dict[int, int] = {}
+    for part in text.split(","):
+        name, colon, amount = part.partition(":")
+        if not colon or not name:
+            raise BadRequest(
+                "Badly formed resources parameter. Expected resources query string parameter in form: "
+                f'?resources=VCPU:2,MEMORY_MB:1024. Got: "{text}".'
+            )
+        if not amount.isascii() or not amount.isdigit() or int(amount) < 1 or len(amount) > 18:
+            raise BadRequest(
+                f'Requested resource "{name}" expected positive integer amount. Got: "{amount}".'
+            )
+        if name not in names.class_ids:
+            raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
+        found[names.class_ids[name]] = int(amount)
+    return tuple(found.items())
+
+
+def required(values: Sequence[str], names: Names, *, forbidding: bool, any_of: bool, key: str = "required") -> Traits:
+    """The traits of all values of one `required` parameter; without `any_of` the last value alone counts."""
+    sets: list[frozenset[int]] = []
+    forbidden: set[int] = set()
+    for value in values if any_of else values[-1:]:
+        if any_of and value.startswith("in:"):
+            sets.append(frozenset(_trait_ids(value.removeprefix("in:"), value, names, key, forbidding)))
+            continue
+        wanted, unwanted = _split(value, key, forbidding)
+        sets.extend(frozenset((id_,)) for id_ in _known(wanted, names))
+        forbidden.update(_known(unwanted, names))
+    contradicted = [one for one in sets if one <= forbidden]
+    if contradicted:
+        shown = sorted(names.trait_names[id_] for one in contradicted for id_ in one)
+        raise BadRequest(f"Conflicting required and forbidden traits in '{key}': {', '.join(shown)}")
+    return tuple(dict.fromkeys(sets)), frozenset(forbidden)
+
+
+def _trait_ids(listed: str, value: str, names: Names, key: str, forbidding: bool) -> list[int]:
+    if "!" in listed:
+        raise _bad_traits(key, value, forbidding)
+    wanted, _ = _split(listed, key, forbidding)
+    return _known(wanted, names)
+
+
+def _split(value: str, key: str, forbidding: bool) -> tuple[list[str], list[str]]:
+    """Wanted and unwanted names of `A,!B`."""
+    wanted: list[str] = []
+    unwanted: list[str] = []
+    for part in value.split(","):
+        name = part.removeprefix("!") if forbidding else part
+        if not name or "!" in name or ":" in name:
+            raise _bad_traits(key, value, forbidding)
+        (unwanted if name != part else wanted).append(name)
+    return wanted, unwanted
+
+
+def _bad_traits(key: str, value: str, forbidding: bool) -> BadRequest:
+    form = "HW_CPU_X86_VMX,!CUSTOM_MAGIC" if forbidding else "HW_CPU_X86_VMX,CUSTOM_MAGIC"
+    return BadRequest(
+        f"Invalid query string parameters: Expected '{key}' parameter value of the form: {form}. Got: {value}"
+    )
+
+
+def _known(wanted: Sequence[str], names: Names) -> list[int]:
+    unknown = sorted(name for name in wanted if name not in names.trait_ids)
+    if unknown:
+        raise BadRequest(f"No such trait(s): {', '.join(unknown)}.")
+    return [names.trait_ids[name] for name in wanted]
+
+
+def member_of(values: Sequence[str], *, forbidding: bool, repeats: bool, key: str = "member_of") -> Aggregates:
+    """The aggregates of all values of one `member_of` parameter; without `repeats` the last value alone counts."""
+    sets: list[frozenset[str]] = []
+    forbidden: set[str] = set()
+    for value in values if repeats else values[-1:]:
+        if value.startswith("!") and not forbidding:
+            raise BadRequest(f"Forbidden member_of parameters are not supported in the specified microversion: {value}")
+        negative = value.startswith("!")
+        listed = value.removeprefix("!") if negative else value
+        parts = listed.removeprefix("in:").split(",") if listed.startswith("in:") else [listed]
+        if not all(ids.is_uuid_like(part) for part in parts):
+            raise BadRequest(
+                f"Expected '{key}' parameter to contain valid UUID(s). Got: {value}. "
+                "A list is written in:<uuid>,<uuid>; '!' may only stand before it."
+            )
+        uuids = frozenset(ids.canonical_uuid(part) for part in parts)
+        if negative:
+            forbidden |= uuids
+        else:
+            sets.append(uuids)
+    return tuple(dict.fromkeys(sets)), frozenset(forbidden)
+
+
+def tree(value: str, key: str = "in_tree") -> str:
+    """The UUID of `in_tree`."""
+    if not ids.is_uuid_like(value):
+        raise BadRequest(f"Expected '{key}' parameter to be a valid UUID. Got: {value}")
+    return ids.canonical_uuid(value)

@@ -1,0 +1,53 @@
+"""The Placement service as a WSGI application."""
+
+from __future__ import annotations
+
+from kilonova.http.app import App, Service
+from kilonova.http.op import Op
+from kilonova.placement.api import (
+    aggregates,
+    allocation_candidates,
+    allocations,
+    inventories,
+    resource_classes,
+    resource_providers,
+    root,
+    traits,
+    usages,
+)
+from kilonova.placement.api.answers import finished
+from kilonova.placement.dialect import PlacementDialect
+from kilonova.placement.policy import Rules
+from kilonova.placement.versions import VERSIONS
+from kilonova.placement.world import Settings, make_world
+from kilonova.sql.engine import Database
+
+_MODULES = (
+    root,
+    resource_providers,
+    inventories,
+    usages,
+    traits,
+    resource_classes,
+    aggregates,
+    allocations,
+    allocation_candidates,
+)
+
+OPS: tuple[Op, ...] = tuple(finished(op) for module in _MODULES for op in module.OPS)
+
+
+def make_app(database: Database, settings: Settings | None = None, *, auth_uri: str = "") -> App:
+    """The application on a database that `store.prepare.prepare` has seen. It finds who asks in
+    `environ["kilonova.context"]`, put there by the middleware."""
+    return App(
+        Service(
+            name="placement",
+            ops=OPS,
+            world=make_world(database, settings or Settings()),
+            dialect=PlacementDialect(),
+            versions=VERSIONS,
+            policy=Rules(),
+            auth_uri=auth_uri,
+        )
+    )

@@ -1,0 +1,118 @@
+"""How Placement words a refusal: `{"errors": [...]}` as JSON where the client prefers it, else text or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from kilonova.core import json
+from kilonova.core.errors import KilonovaError
+from kilonova.http import versions
+from kilonova.http.dialect import REASONS, Fault
+from kilonova.placement.errors import UNDEFINED
+from kilonova.placement.versions import VERSIONS
+
+CODES_SINCE = (1, 23)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementDialect:
+    """See contract errors.md 14."""
+
+    wrong_method_is_404: bool = False
+    strict_content_type: bool = True
+    media_types: tuple[str, ...] = ("application/json",)
+
+    def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
+        """The error in the form that Accept prefers."""
+        kind = preferred(str(environ.get("HTTP_ACCEPT", "")))
+        title = REASONS.get(status, "Error")
+        if kind == "application/json":
+            document = {"errors": [_entry(status, title, text, environ, error)]}
+            return status, (("Content-Type", "application/json"),), json.dumps(document)
+        if kind == "text/html":
+            page = f"<html>\n <head>\n  <title>{status} {title}</title>\n </head>\n <body>\n"
+            page += f"  <h1>{status} {title}</h1>\n  {escape(text)}<br /><br />\n\n\n </body>\n</html>"
+            return status, (("Content-Type", "text/html; charset=UTF-8"),), page.encode()
+        body = f"{status} {title}\n\n{text}\n\n   ".encode()
+        return status, (("Content-Type", "text/plain; charset=UTF-8"),), body
+
+    def unmatched(self, environ: dict[str, Any], allow: tuple[str, ...]) -> Fault:
+        """404, or 405 with the methods that the path has."""
+        if not allow:
+            return self.fault(404, "The resource could not be found.", environ, None)
+        text = f"The method {environ['REQUEST_METHOD']} is not allowed for this resource."
+        status, headers, body = self.fault(405, text, environ, None)
+        return status, (*headers, ("Allow", ", ".join(allow))), body
+
+
+def _entry(
+    status: int, title: str, text: str, environ: Mapping[str, Any], error: KilonovaError | None
+) -> dict[str, Any]:
+    entry: dict[str, Any] = {"status": status, "title": title, "detail": text}
+    if _has_codes(environ):
+        code = "" if error is None else error.code
+        entry["code"] = code if code.startswith("placement.") else UNDEFINED
+    ctx = environ.get("kilonova.context")
+    if ctx is not None and ctx.request_id:
+        entry["request_id"] = ctx.request_id
+    if isinstance(error, versions.VersionUnsupported):
+        entry["max_version"] = versions.show(VERSIONS.maximum)
+        entry["min_version"] = versions.show(VERSIONS.minimum)
+    return entry
+
+
+def _has_codes(environ: Mapping[str, Any]) -> bool:
+    text = VERSIONS.requested(environ)
+    if text is None:
+        return False
+    if text.lower() == "latest":
+        return True
+    try:
+        return versions.parse(text) >= CODES_SINCE
+    except versions.VersionMalformed:
+        return False
+
+
+def preferred(accept: str) -> str:
+    """Which of JSON, a page and plain text an Accept header prefers; plain text without one.
+
+    Equal preference goes to the page, as in the reference.
+    """
+    if not accept.strip():
+        return "text/plain"
+    best, best_quality = "text/plain", 0.0
+    for kind in ("text/html", "application/json"):
+        quality = _quality(accept, kind)
+        if quality > best_quality:
+            best, best_quality = kind, quality
+    return best
+
+
+def accepts_json(accept: str) -> bool:
+    """Whether a JSON answer is acceptable."""
+    return not accept.strip() or _quality(accept, "application/json") > 0
+
+
+def _quality(accept: str, kind: str) -> float:
+    """The quality that an Accept header gives a media type: that of its most specific entry."""
+    found: tuple[int, float] = (-1, 0.0)
+    for part in accept.split(","):
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        rank = {kind: 2, kind.partition("/")[0] + "/*": 1, "*/*": 0}.get(name.lower(), -1)
+        if rank > found[0]:
+            found = rank, _q(parameters)
+    return found[1] if found[0] >= 0 else 0.0
+
+
+def _q(parameters: list[str]) -> float:
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q":
+            try:
+                return float(value)
+            except ValueError:
+                return 0.0
+    return 1.0

@@ -1,0 +1,47 @@
+"""What the handlers work with: the store's two ends and the settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kilonova.placement.store.claims import Incomplete
+from kilonova.placement.store.keeper import Keeper
+from kilonova.placement.store.transactions import Writer
+from kilonova.sql.engine import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """`[placement]` of the Placement service. max_candidates: -1 for the built-in bound of work only."""
+
+    incomplete: Incomplete = field(default_factory=Incomplete)
+    max_candidates: int = -1
+    randomize: bool = False
+    retries: int = 10
+
+
+def settings(group: Any) -> Settings:
+    """The settings from the options of `conf.placement_api`."""
+    return Settings(
+        Incomplete(group.incomplete_consumer_project_id, group.incomplete_consumer_user_id),
+        group.max_allocation_candidates,
+        group.randomize_allocation_candidates,
+        max(1, group.allocation_conflict_retry_count),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One Placement service in one process."""
+
+    database: Database
+    writer: Writer
+    keeper: Keeper
+    settings: Settings
+
+
+def make_world(database: Database, settings: Settings) -> World:
+    """A world on a database that `store.prepare.prepare` has seen."""
+    writer = Writer(database, retries=settings.retries)
+    return World(database, writer, Keeper(writer), settings)
