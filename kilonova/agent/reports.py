@@ -44,10 +44,10 @@ class Reporter:
         self._changed: set[str] = set()
         self._refused: set[str] = set()
 
-    def beat(self, in_hand: tuple[str, ...], *, ask: bool) -> BeatReply:
-        """Say that the process is alive; `ask` for the disabled hosts too."""
+    def beat(self, in_hand: tuple[str, ...], *, ask: bool, first: bool) -> BeatReply:
+        """Say that the process is alive; `ask` for the disabled hosts, `first` whether ours are on record."""
         serving = len(self._inventory.hosts()) - len(self._refused)
-        return self._bus.call(calls.agent_beat, AgentBeat(self._agent, self._epoch, serving, in_hand, ask))
+        return self._bus.call(calls.agent_beat, AgentBeat(self._agent, self._epoch, serving, in_hand, ask, first))
 
     def forget(self) -> None:
         """The conductor knows nothing of our hosts: `tell` is to tell all of them again."""

@@ -119,15 +119,16 @@ class Agent:
 
     def _beat(self) -> float | None:
         """Beat, report, and on the first success introduce all hosts. Answers a short wait while nobody answers."""
-        ask = clock.monotonic() >= self._ask_at
+        first = not self._known.is_set()
+        ask = first or clock.monotonic() >= self._ask_at
         try:
-            reply = self._reporter.beat(self._dispatch.in_hand(), ask=ask)
+            reply = self._reporter.beat(self._dispatch.in_hand(), ask=ask, first=first)
             if reply.disabled is not None:
                 self._ask_at = clock.monotonic() + _ASK_EACH
                 self._tracker.set_disabled(self._hosts, reply.disabled)
             if reply.unknown:
                 self._reporter.forget()
-            if reply.unknown or not self._known.is_set():
+            if reply.unknown or first:
                 self._introduce()
             else:
                 self._note(self._reporter.tell_marked())

@@ -182,7 +182,8 @@ class HostReports(msgspec.Struct, frozen=True):
 class AgentBeat(msgspec.Struct, frozen=True, omit_defaults=True):
     """An agent process is alive. in_hand: ids of the verbs it is working on. hosts: how many it serves.
 
-    ask: the answer shall say which of its hosts are disabled, and whether all are known.
+    ask: the answer shall say which of its hosts are disabled. first: since its start the process has not told of its
+    hosts, so the answer shall say whether just these are on record.
     """
 
     agent: str
@@ -190,6 +191,7 @@ class AgentBeat(msgspec.Struct, frozen=True, omit_defaults=True):
     hosts: int
     in_hand: tuple[str, ...] = ()
     ask: bool = False
+    first: bool = False
 
 
 class BeatReply(msgspec.Struct, frozen=True):

@@ -74,7 +74,7 @@ class AgentReports:
                 self._directory.forget()
         if self._agent_seen is not None:
             self._agent_seen(told.agent, told.epoch, told.in_hand)
-        unknown = beat.hosts is not None and beat.hosts != told.hosts
+        unknown = told.first and not hosts.release_unless(self._cell, told.agent, told.hosts)
         return BeatReply(unknown=unknown, disabled=self._disabled(told.agent) if told.ask else None)
 
     def _disabled(self, agent: str) -> tuple[str, ...]:

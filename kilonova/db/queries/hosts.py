@@ -33,11 +33,10 @@ class AgentSuperseded(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """known: the agent is on record. restarted: its epoch is new. hosts: how many it serves, counted on a restart."""
+    """known: the agent is on record. restarted: its epoch is new."""
 
     known: bool
     restarted: bool = False
-    hosts: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,11 @@ _VERSION = (
 _EPOCH = sa.select(agents.c.epoch).where(agents.c.id == sa.bindparam("agent"))
 _SERVED = (services.c.agent == sa.bindparam("agent"), services.c.binary == COMPUTE, services.c.deleted.is_(False))
 _COUNT = sa.select(sa.func.count()).select_from(services).where(*_SERVED)
+_RELEASE = (
+    services.update()
+    .where(services.c.agent == sa.bindparam("of_agent"), services.c.deleted.is_(False))
+    .values(agent=None, last_seen_up=sa.bindparam("now"))
+)
 _DISABLED = sa.select(services.c.host).where(*_SERVED, services.c.disabled.is_(True))
 
 
@@ -79,7 +83,7 @@ def agent_beat(db: Database, agent: str, epoch: int) -> Beat:
         if connection.execute(_BEAT, values).rowcount:
             return Beat(True)
         if connection.execute(_RENEW, values).rowcount:
-            return Beat(True, True, connection.execute(_COUNT, {"agent": agent}).scalar_one())
+            return Beat(True, True)
         newest = connection.execute(_EPOCH, {"agent": agent}).scalar()
     if newest is None:
         return Beat(False)
@@ -89,6 +93,18 @@ def agent_beat(db: Database, agent: str, epoch: int) -> Beat:
 def disabled_hosts(connection: Connection, agent: str) -> tuple[str, ...]:
     """The hosts of an agent whose service is disabled."""
     return tuple(connection.execute(_DISABLED, {"agent": agent}).scalars())
+
+
+def release_unless(db: Database, agent: str, count: int) -> bool:
+    """Whether the agent has exactly `count` hosts on record; else all are taken from it, to be reported anew.
+
+    A host that is not reported then counts as down, `service_down_time` from now.
+    """
+    with db.write() as connection:
+        if connection.execute(_COUNT, {"agent": agent}).scalar_one() == count:
+            return True
+        connection.execute(_RELEASE, {"of_agent": agent, "now": clock.utcnow()})
+        return False
 
 
 def _keep_agent(connection: Connection, agent: str, epoch: int, version: int, now: datetime) -> None:

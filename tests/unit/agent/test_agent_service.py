@@ -135,6 +135,17 @@ def test_more_hosts_after_a_restart_are_told_and_the_old_ones_not(cloud: Cloud, 
     assert cloud.node("sim-0004").vcpus == 32
 
 
+def test_hosts_that_are_gone_after_a_restart_are_no_longer_the_agents(cloud: Cloud, agent: Agent) -> None:
+    agent.stop()
+    again = cloud.agent(2)
+    again.start()
+    assert again.wait_ready(5)
+    again.stop()
+    with cloud.cell.read() as connection:
+        found = services.list_services(connection)
+    assert [(row.host, row.agent) for row in found] == [("sim-0001", "a1"), ("sim-0002", "a1"), ("sim-0003", None)]
+
+
 def test_a_conductor_with_an_empty_database_is_told_everything(cloud: Cloud, agent: Agent) -> None:
     cloud.end_conductor()
     cloud.build()

@@ -149,8 +149,12 @@ def test_a_beat_reaches_the_open_verbs(rig: Rig) -> None:
 
 def test_a_restarted_agent_with_other_hosts_than_on_record_is_asked_for_reports(rig: Rig) -> None:
     rig.report("h1")
-    assert rig.beat(epoch=2, count=2).unknown
-    assert not rig.beat(epoch=3, count=1).unknown
+    assert not rig.beat(epoch=2, count=1, first=True).unknown
+    assert not rig.beat(epoch=2, count=2).unknown
+    assert rig.beat(epoch=3, count=2, first=True).unknown
+    assert rig.beat(epoch=3, count=1, first=True).unknown  # until it has reported
+    rig.report("h1", epoch=3)
+    assert not rig.beat(epoch=3, count=1, first=True).unknown
 
 
 def test_a_beat_that_asks_learns_the_disabled_hosts(rig: Rig) -> None:

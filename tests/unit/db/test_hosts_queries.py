@@ -104,13 +104,27 @@ def test_a_beat_is_one_statement_whatever_the_number_of_hosts(cell: Database) ->
 def test_a_beat_of_a_new_epoch_is_a_restart_and_one_of_an_old_epoch_is_refused(cell: Database) -> None:
     assert hosts.agent_beat(cell, "a1", 5) == hosts.Beat(False)
     hosts.register(cell, "a1", 5, 74, nodes("h1", "h2"))
-    assert hosts.agent_beat(cell, "a1", 6) == hosts.Beat(True, True, 2)
+    assert hosts.agent_beat(cell, "a1", 6) == hosts.Beat(True, True)
     assert hosts.agent_beat(cell, "a1", 6) == hosts.Beat(True)
     with pytest.raises(hosts.AgentSuperseded):
         hosts.agent_beat(cell, "a1", 5)
     with pytest.raises(hosts.AgentSuperseded):
         hosts.register(cell, "a1", 5, 74, nodes("h3"))
     assert count(cell, services) == 2
+
+
+def test_hosts_that_an_agent_no_longer_has_are_taken_from_it_and_go_down(cell: Database, time: Later) -> None:
+    hosts.register(cell, "a1", 1, 74, nodes("h1", "h2"))
+    assert hosts.release_unless(cell, "a1", 2)
+    time.seconds = 30
+    assert not hosts.release_unless(cell, "a1", 1)
+    assert hosts.register(cell, "a1", 1, 74, nodes("h1")).new == ()
+    assert hosts.release_unless(cell, "a1", 1)
+    time.seconds = 95
+    hosts.agent_beat(cell, "a1", 1)
+    with cell.read() as connection:
+        up = {row.host: row.up(clock.utcnow(), 60) for row in list_services(connection)}
+    assert up == {"h1": True, "h2": False}
 
 
 def test_the_agent_of_a_host_is_up_while_it_beats(cell: Database, time: Later) -> None:
