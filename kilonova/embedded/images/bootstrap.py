@@ -21,13 +21,16 @@ def bootstrap(world: World, *, owner: str) -> None:
     """Make sure that the starters are there, public and active, owned by the project `owner`."""
     for name, size in STARTERS:
         with world.database.write() as connection:
-            if IMAGES.find(connection, {"name": name, "owner": owner}):
-                continue
-            body = {"name": name, "visibility": "public", "disk_format": "qcow2", "container_format": "bare",
-                    "description": _DESCRIPTION.format(size=size), "architecture": "x86_64"}  # fmt: skip
-            row = {**new_row(body, owner), "status": "saving"}
-            IMAGES.insert(connection, row)
-        fill(world, row, io.BytesIO(empty_qcow2(size * 1024 * 1024)))
+            row = next(iter(IMAGES.find(connection, {"name": name, "owner": owner})), None)
+            if row is None:
+                body = {"name": name, "visibility": "public", "disk_format": "qcow2", "container_format": "bare",
+                        "description": _DESCRIPTION.format(size=size), "architecture": "x86_64"}  # fmt: skip
+                row = new_row(body, owner)
+                IMAGES.insert(connection, row)
+            # Queued is also what an earlier start leaves that stopped half-way.
+            empty = IMAGES.update(connection, {"id": row["id"], "status": "queued"}, {"status": "saving"})
+        if empty:
+            fill(world, row, io.BytesIO(empty_qcow2(size * 1024 * 1024)))
 
 
 def empty_qcow2(size: int) -> bytes:
