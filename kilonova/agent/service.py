@@ -24,7 +24,7 @@ from kilonova.bus.bus import Bus, Handler
 from kilonova.bus.calls import ConsoleOutput, ConsoleText, Refresh
 from kilonova.core import clock
 from kilonova.core.context import Context
-from kilonova.core.errors import Unavailable
+from kilonova.core.errors import Conflict, Unavailable
 from kilonova.virt.driver import Driver, Inventory, need
 
 LOG = logging.getLogger(__name__)
@@ -86,12 +86,15 @@ class Agent:
 
     def stop(self) -> None:
         """Finish what runs, then stop. Guests stay as they are."""
-        if self._stop_serving is not None:
-            self._stop_serving()
-        self._timetable.stop()
+        self._retire()
         self._dispatch.stop()
         self._tracker.stop()
         self._state.close()
+
+    def _retire(self) -> None:
+        if self._stop_serving is not None:
+            self._stop_serving()
+        self._timetable.stop()
 
     # -- handlers
 
@@ -138,6 +141,10 @@ class Agent:
                 LOG.warning("The agent %s cannot report: %s", self.id, error.text)
             early = _RETRY[min(self._failures, len(_RETRY)) - 1]
             return early if not self._known.is_set() else None
+        except Conflict as error:
+            LOG.error("The agent %s takes no more verbs: %s", self.id, error.text)
+            self._retire()
+            return None
         self._failures = 0
         return None
 

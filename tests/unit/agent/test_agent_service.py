@@ -12,6 +12,7 @@ import pytest
 from kilonova.agent.service import Agent
 from kilonova.agent.settings import AgentSettings
 from kilonova.bus import calls
+from kilonova.bus.bus import NobodyServes
 from kilonova.bus.calls import ConsoleOutput, Destroy, HostReports, Refresh
 from kilonova.bus.local import LocalBus
 from kilonova.conductor.reports import AgentReports
@@ -133,6 +134,13 @@ def test_more_hosts_after_a_restart_are_told_and_the_old_ones_not(cloud: Cloud, 
     again.stop()
     assert "sim-0004" in cloud.reported
     assert cloud.node("sim-0004").vcpus == 32
+
+
+def test_a_process_whose_agent_was_started_again_elsewhere_takes_no_more_verbs(cloud: Cloud, agent: Agent) -> None:
+    hosts.agent_beat(cloud.cell, "a1", agent.epoch + 1)
+    agent._beat()
+    with pytest.raises(NobodyServes):
+        cloud.bus.cast(calls.guest_spawn, spawn("s1"), to="a1")
 
 
 def test_hosts_that_are_gone_after_a_restart_are_no_longer_the_agents(cloud: Cloud, agent: Agent) -> None:
