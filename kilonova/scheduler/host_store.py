@@ -138,7 +138,14 @@ class HostStore:
 
     def members(self, group: str, others: Iterable[str]) -> dict[str, str | None]:
         """The host of each member of the group, and of `others`, that is on one; None for a deleted server."""
-        uuids = sorted({*queries.group_members(self._databases.api, group), *others})
+        return self._placed(sorted({*queries.group_members(self._databases.api, group), *others}))
+
+    def hosts_of(self, servers: Iterable[str]) -> dict[str, str]:
+        """The host of each of these servers that is on one."""
+        wanted = sorted(set(servers))
+        return {server: host for server, host in self._placed(wanted).items() if host is not None} if wanted else {}
+
+    def _placed(self, uuids: Sequence[str]) -> dict[str, str | None]:
         found: dict[str, str | None] = {}
         for uuid in self._cell_uuids():
             found.update(queries.member_hosts(self._databases.database(uuid), uuids))

@@ -13,10 +13,20 @@ from typing import TypeVar
 from kilonova.core.scheduling import UnknownPlugin
 from kilonova.scheduler.filters import (
     affinity_filter,
+    aggregate_extra_specs_filter,
+    aggregate_image_properties_filter,
+    aggregate_tenancy_filter,
+    aggregate_type_filter,
+    all_hosts_filter,
     anti_affinity_filter,
     capabilities_filter,
+    cidr_affinity_filter,
     compute_filter,
     image_properties_filter,
+    isolated_hosts_filter,
+    json_filter,
+    load_filters,
+    other_servers_filter,
 )
 from kilonova.scheduler.plugins import Filter, RequestFilter, Weigher
 from kilonova.scheduler.request_filters import (
@@ -31,6 +41,7 @@ from kilonova.scheduler.settings import SchedulerSettings
 from kilonova.scheduler.weighers import (
     build_failure,
     cpu,
+    cross_cell,
     disk,
     hypervisor_version,
     io_ops,
@@ -49,11 +60,26 @@ REQUEST_FILTERS: tuple[RequestFilter, ...] = (
 )
 
 FILTERS: Mapping[str, Filter] = {
-    "ComputeFilter": compute_filter.FILTER,
+    "AggregateImagePropertiesIsolation": aggregate_image_properties_filter.FILTER,
+    "AggregateInstanceExtraSpecsFilter": aggregate_extra_specs_filter.FILTER,
+    "AggregateIoOpsFilter": load_filters.AGGREGATE_IO_OPS,
+    "AggregateMultiTenancyIsolation": aggregate_tenancy_filter.FILTER,
+    "AggregateNumInstancesFilter": load_filters.AGGREGATE_NUM_INSTANCES,
+    "AggregateTypeAffinityFilter": aggregate_type_filter.FILTER,
+    "AllHostsFilter": all_hosts_filter.FILTER,
     "ComputeCapabilitiesFilter": capabilities_filter.FILTER,
+    "ComputeFilter": compute_filter.FILTER,
+    "DifferentHostFilter": other_servers_filter.DIFFERENT_HOST,
     "ImagePropertiesFilter": image_properties_filter.FILTER,
-    "ServerGroupAntiAffinityFilter": anti_affinity_filter.FILTER,
+    "IoOpsFilter": load_filters.IO_OPS,
+    "IsolatedHostsFilter": isolated_hosts_filter.FILTER,
+    "JsonFilter": json_filter.FILTER,
+    "NectarAggregateMultiTenancyIsolation": aggregate_tenancy_filter.NECTAR,
+    "NumInstancesFilter": load_filters.NUM_INSTANCES,
+    "SameHostFilter": other_servers_filter.SAME_HOST,
     "ServerGroupAffinityFilter": affinity_filter.FILTER,
+    "ServerGroupAntiAffinityFilter": anti_affinity_filter.FILTER,
+    "SimpleCIDRAffinityFilter": cidr_affinity_filter.FILTER,
 }
 
 WEIGHERS: Mapping[str, Weigher] = {
@@ -66,15 +92,24 @@ WEIGHERS: Mapping[str, Weigher] = {
     "BuildFailureWeigher": build_failure.WEIGHER,
     "ServerGroupSoftAffinityWeigher": server_group.SOFT_AFFINITY,
     "ServerGroupSoftAntiAffinityWeigher": server_group.SOFT_ANTI_AFFINITY,
+    "CrossCellWeigher": cross_cell.WEIGHER,
 }
 
+_ALL_FILTERS = frozenset({"all_filters", "nova.scheduler.filters.all_filters"})
 _ALL_WEIGHERS = ("all_weighers", "nova.scheduler.weights.all_weighers")
 
 Row = TypeVar("Row", Filter, Weigher)
 
 
 def enabled_filters(settings: SchedulerSettings) -> tuple[Filter, ...]:
-    """The filters of `enabled_filters`, in that order. UnknownPlugin for a name that does not exist."""
+    """The filters of `enabled_filters`, in that order. UnknownPlugin for a name that does not exist, or that
+    `available_filters` does not offer.
+    """
+    offered = {name.rpartition(".")[2] for name in settings.available_filters}
+    if not _ALL_FILTERS & {*settings.available_filters}:
+        for name in settings.enabled_filters:
+            if name not in offered:
+                raise UnknownPlugin(option="enabled_filters", name=name, known=", ".join(sorted(offered)))
     return tuple(
         _lookup(name, FILTERS, "kilonova.scheduler.filters", "enabled_filters", Filter)
         for name in settings.enabled_filters

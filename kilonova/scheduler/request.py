@@ -44,13 +44,16 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked, and what it is judged by. server: the one being placed, of several equal ones."""
+    """What is asked, and what it is judged by. server: the one being placed, of several equal ones. hosts_of: where
+    the servers are that hints name.
+    """
 
     spec: RequestSpec
     settings: SchedulerSettings
     snapshot: Snapshot
     server: str = ""
     group: Group | None = None
+    hosts_of: Mapping[str, str] = field(default_factory=dict)
 
     def image_property(self, name: str) -> Any:
         """An image property by its present name; None when the image does not set it."""

@@ -14,6 +14,7 @@ from kilonova.core.context import Context
 from kilonova.core.request_spec import RequestSpec
 from kilonova.scheduler import pipeline
 from kilonova.scheduler.claim import PlacementClient
+from kilonova.scheduler.filters.other_servers_filter import AWAY, TOGETHER
 from kilonova.scheduler.group_claims import GroupClaims
 from kilonova.scheduler.host_store import Databases, HostStore
 from kilonova.scheduler.pipeline import Moment
@@ -42,7 +43,9 @@ class Scheduler:
         trace = Trace(ctx.request_id, asked.servers, spec)
         try:
             snapshot = self._store.snapshot()
-            request = Request(spec, self._settings, snapshot, group=self._group(spec))
+            request = Request(
+                spec, self._settings, snapshot, group=self._group(spec), hosts_of=self._store.hosts_of(_named(spec))
+            )
             moment = Moment(self._store.consumed(), partial(liveness.is_up, now=clock.utcnow(), down_time=self._down))
             selections = pipeline.select_destinations(
                 self._pipeline, request, asked.servers, moment, trace, alternates=asked.alternates
@@ -65,3 +68,8 @@ class Scheduler:
         recent = self._groups.recent(spec.group.uuid)
         known = recent | self._store.members(spec.group.uuid, {*spec.group.members, *recent})
         return group_of(spec, {server: host for server, host in known.items() if host is not None})
+
+
+def _named(spec: RequestSpec) -> list[str]:
+    """The servers that hints name."""
+    return [server for hint in (AWAY, TOGETHER) for server in spec.scheduler_hints.get(hint, ())]

@@ -15,6 +15,7 @@ DEFAULT_FILTERS = (
     "ServerGroupAntiAffinityFilter",
     "ServerGroupAffinityFilter",
 )
+ALL_FILTERS = "nova.scheduler.filters.all_filters"
 ALL_WEIGHERS = "nova.scheduler.weights.all_weighers"
 
 
@@ -37,9 +38,17 @@ class SchedulerSettings:
     # [filter_scheduler]
     host_subset_size: int = 1
     shuffle_best_same_weighed_hosts: bool = False
+    available_filters: tuple[str, ...] = (ALL_FILTERS,)
     enabled_filters: tuple[str, ...] = DEFAULT_FILTERS
     weight_classes: tuple[str, ...] = (ALL_WEIGHERS,)
     image_properties_default_architecture: str | None = None
+    max_io_ops_per_host: int = 8
+    max_instances_per_host: int = 50
+    isolated_images: tuple[str, ...] = ()
+    isolated_hosts: tuple[str, ...] = ()
+    restrict_isolated_hosts_to_isolated_images: bool = True
+    aggregate_image_properties_isolation_namespace: str | None = None
+    aggregate_image_properties_isolation_separator: str = "."
     ram_weight_multiplier: float = 1.0
     cpu_weight_multiplier: float = 1.0
     disk_weight_multiplier: float = 1.0

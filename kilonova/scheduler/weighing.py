@@ -7,7 +7,6 @@ equal positive values give 1. Scores add up multiplier × scaled value; the sort
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,12 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kilonova.scheduler.aggregate_values import override
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Weigher
 from kilonova.scheduler.request import Request
 from kilonova.scheduler.settings import SchedulerSettings
-
-LOG = logging.getLogger(__name__)
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,19 +96,3 @@ def _multipliers(weighers: Sequence[Weigher], request: Request, states: Sequence
 def _option(weigher: Weigher, settings: SchedulerSettings) -> float:
     value: Any = getattr(settings, weigher.multiplier)
     return weigher.sign * float(value)
-
-
-def override(state: HostState, key: str, default: float) -> float:
-    """The number that the host's aggregates give under `key`: the smallest of several, `default` when none is there
-    or one cannot be read.
-    """
-    values = state.metadata(key)
-    if not values:
-        return default
-    if len(values) > 1:
-        LOG.info("%s has %d values of %s in its aggregates; the smallest is used", state.host, len(values), key)
-    try:
-        return min(float(value) for value in values)
-    except ValueError:
-        LOG.warning("Could not read %s of the aggregates of %s: %s", key, state.host, sorted(values))
-        return default

@@ -53,6 +53,7 @@ def request(
     extra_specs: Mapping[str, str] | None = None,
     image: Mapping[str, Any] | None = None,
     group: GroupSpec | None = None,
+    hosts_of: Mapping[str, str] | None = None,
     placed: Mapping[str, str] | None = None,
     aggregates: Sequence[AggregateRow] = (),
     hosts: Sequence[HostRow] = (),
@@ -69,4 +70,5 @@ def request(
         image=spec.pop("image_spec", ImageSpec(properties=dict(image or {}))), group=group, **spec,
     )  # fmt: skip
     snapshot = Snapshot({row.uuid: row for row in hosts}, {"agent": WHEN}, Aggregates(aggregates))
-    return Request(asked, settings or SchedulerSettings(), snapshot, server, group_of(asked, dict(placed or {})))
+    group_state = group_of(asked, dict(placed or {}))
+    return Request(asked, settings or SchedulerSettings(), snapshot, server, group_state, dict(hosts_of or {}))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kilonova.core.request_spec import GroupSpec
+from kilonova.scheduler import attributes
 from kilonova.scheduler.filters import (
     affinity_filter,
     anti_affinity_filter,
@@ -100,7 +101,7 @@ def test_a_refused_capability_is_told_with_both_values() -> None:
 
 def test_every_named_capability_can_be_read() -> None:
     host = state(aggregates=(aggregate("fast", "h"),))
-    assert all(getter(host) is not None for name, getter in capabilities_filter._ATTRIBUTES.items()
+    assert all(getter(host) is not None for name, getter in attributes.ATTRIBUTES.items()
                if name != "disk_available_least")  # fmt: skip
 
 

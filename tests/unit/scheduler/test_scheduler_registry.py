@@ -38,10 +38,18 @@ def test_weighers_are_all_or_those_named(classes: tuple[str, ...], expected: lis
 
 
 def test_an_unknown_name_stops_the_start_and_is_named() -> None:
-    with pytest.raises(UnknownPlugin, match="enabled_filters names RetryFilter, which is none of: ComputeCap"):
+    with pytest.raises(UnknownPlugin, match="enabled_filters names RetryFilter, which is none of: Aggregate"):
         registry.enabled_filters(SchedulerSettings(enabled_filters=("RetryFilter",)))
     with pytest.raises(UnknownPlugin, match="weight_classes names NoWeigher"):
         registry.enabled_weighers(SchedulerSettings(weight_classes=("NoWeigher",)))
+
+
+def test_only_filters_that_are_offered_can_be_enabled() -> None:
+    offered = ("nova.scheduler.filters.compute_filter.ComputeFilter",)
+    chosen = SchedulerSettings(available_filters=offered, enabled_filters=("ComputeFilter",))
+    assert len(registry.enabled_filters(chosen)) == 1
+    with pytest.raises(UnknownPlugin, match="enabled_filters names AllHostsFilter, which is none of: ComputeFilter"):
+        registry.enabled_filters(SchedulerSettings(available_filters=offered, enabled_filters=("AllHostsFilter",)))
 
 
 def test_an_installed_package_adds_a_filter_by_entry_point(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,269 @@
+"""The filters that are not on by default, as tables of what passes and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kilonova.core import json
+from kilonova.core.request_spec import Destination, ImageSpec
+from kilonova.core.scheduling import NoValidHost
+from kilonova.scheduler.registry import FILTERS, WEIGHERS
+from kilonova.scheduler.settings import SchedulerSettings
+from tests.scheduler.states import aggregate, request, state
+
+
+def passes(
+    name: str, host: dict[str, Any] | None = None, metadata: tuple[dict[str, str], ...] = (), **asked: Any
+) -> bool:
+    """Whether a host in aggregates with this metadata passes."""
+    aggregates = tuple(aggregate(str(n), "h", metadata=words) for n, words in enumerate(metadata))
+    check = FILTERS[name].prepare(request(aggregates=aggregates, **asked))
+    return check is None or check(state(aggregates=aggregates, **(host or {}))).passed
+
+
+def test_all_hosts_pass_the_filter_of_that_name() -> None:
+    assert passes("AllHostsFilter", {"alive": False, "service_disabled": True})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "extra_specs", "expected"),
+    [
+        ((), {}, True),
+        ((), {"ssd": "true"}, False),
+        (({"ssd": "true"},), {"ssd": "true"}, True),
+        (({"ssd": "true"},), {"aggregate_instance_extra_specs:ssd": "true"}, True),
+        (({"ssd": "true"},), {"aggregate_instance_extra_specs:ssd": "false"}, False),
+        (({"ssd": "true"},), {"capabilities:ssd": "false"}, True),
+        (({"ssd": "true"},), {}, True),  # it confines flavors and keeps none out
+        (({"ssd": "a,b"}, {"ssd": "c"}), {"ssd": "s== c"}, True),
+        (({"speed": "10"},), {"speed": ">= 5"}, True),
+        (({"speed": "10"},), {"speed": ">= 5", "ssd": "true"}, False),
+    ],
+)
+def test_aggregates_have_what_the_flavor_asks(
+    metadata: tuple[dict[str, str], ...], extra_specs: dict[str, str], expected: bool
+) -> None:
+    assert passes("AggregateInstanceExtraSpecsFilter", metadata=metadata, extra_specs=extra_specs) is expected
+
+
+@pytest.mark.parametrize(
+    ("metadata", "image", "expected"),
+    [
+        ({"hw_disk_bus": "virtio, scsi"}, {"hw_disk_bus": "scsi"}, True),
+        ({"hw_disk_bus": "virtio"}, {"hw_disk_bus": "ide"}, False),
+        ({"hw_disk_bus": "virtio"}, {}, True),
+        ({"colour": "red"}, {"colour": "blue"}, True),  # not an image property that means something
+        ({"hw_architecture": "x86_64"}, {"architecture": "aarch64"}, False),
+    ],
+)
+def test_image_properties_do_not_contradict_the_aggregates(
+    metadata: dict[str, str], image: dict[str, str], expected: bool
+) -> None:
+    assert passes("AggregateImagePropertiesIsolation", metadata=(metadata,), image=image) is expected
+
+
+def test_with_a_namespace_only_keys_that_carry_it_isolate() -> None:
+    settings = SchedulerSettings(aggregate_image_properties_isolation_namespace="iso")
+    image = {"hw_disk_bus": "ide"}
+    name = "AggregateImagePropertiesIsolation"
+    assert passes(name, metadata=({"hw_disk_bus": "virtio"},), image=image, settings=settings)
+    assert not passes(name, metadata=({"iso.hw_disk_bus": "virtio"},), image=image, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ((), True),
+        (({"other": "x"},), True),
+        (({"instance_type": "m1.small"},), True),
+        (({"instance_type": "m1.tiny, m1.small"},), True),
+        (({"instance_type": "m1.tiny"},), False),
+        (({"instance_type": "m1.tiny"}, {"instance_type": "m1.small"}), True),
+    ],
+)
+def test_aggregates_that_list_flavors_take_only_those(metadata: tuple[dict[str, str], ...], expected: bool) -> None:
+    assert passes("AggregateTypeAffinityFilter", metadata=metadata) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "expected"),
+    [
+        ("AggregateMultiTenancyIsolation", (), True),
+        ("AggregateMultiTenancyIsolation", ({"filter_tenant_id": "project"},), True),
+        ("AggregateMultiTenancyIsolation", ({"filter_tenant_id": "other"},), False),
+        ("AggregateMultiTenancyIsolation", ({"filter_tenant_id": "other,project"},), True),
+        ("AggregateMultiTenancyIsolation", ({"filter_tenant_id": "other"}, {"filter_tenant_id7": "project"}), True),
+        ("AggregateMultiTenancyIsolation", ({"nectar:filter_tenant_id": "other"},), True),
+        ("NectarAggregateMultiTenancyIsolation", ({"nectar:filter_tenant_id": "other"},), False),
+        ("NectarAggregateMultiTenancyIsolation", ({"nectar:filter_tenant_id": "a, project"},), True),
+        ("NectarAggregateMultiTenancyIsolation", ({"filter_tenant_id": "other"},), True),
+    ],
+)
+def test_hosts_kept_for_projects_take_only_those(
+    name: str, metadata: tuple[dict[str, str], ...], expected: bool
+) -> None:
+    assert passes(name, metadata=metadata) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "host", "metadata", "expected"),
+    [
+        ("IoOpsFilter", {"num_io_ops": 7}, (), True),
+        ("IoOpsFilter", {"num_io_ops": 8}, (), False),
+        ("IoOpsFilter", {"num_io_ops": 7}, ({"max_io_ops_per_host": "2"},), True),
+        ("AggregateIoOpsFilter", {"num_io_ops": 7}, ({"max_io_ops_per_host": "2"},), False),
+        ("AggregateIoOpsFilter", {"num_io_ops": 9}, ({"max_io_ops_per_host": "10"},), True),
+        ("AggregateIoOpsFilter", {"num_io_ops": 8}, ({"max_io_ops_per_host": "lots"},), False),
+        ("NumInstancesFilter", {"num_instances": 49}, (), True),
+        ("NumInstancesFilter", {"num_instances": 50}, (), False),
+        ("AggregateNumInstancesFilter", {"num_instances": 5},
+         ({"max_instances_per_host": "9"}, {"max_instances_per_host": "5"}), False),
+        ("AggregateNumInstancesFilter", {"num_instances": 50}, (), False),
+    ],
+)  # fmt: skip
+def test_a_host_passes_below_its_limit(
+    name: str, host: dict[str, int], metadata: tuple[dict[str, str], ...], expected: bool
+) -> None:
+    assert passes(name, host, metadata) is expected
+
+
+@pytest.mark.parametrize(
+    ("images", "hosts", "restrict", "image", "expected"),
+    [
+        ((), (), True, "i", True),
+        ((), ("h",), True, "i", False),
+        ((), ("h",), False, "i", True),
+        (("i",), ("h",), True, "i", True),
+        (("i",), ("h",), True, "other", False),
+        (("i",), ("h",), True, None, False),
+        (("i",), ("g",), True, "i", False),
+        (("i",), ("g",), True, "other", True),
+        (("i",), ("g",), False, "i", False),
+        (("i",), ("h",), False, "other", True),
+    ],
+)
+def test_isolated_hosts_are_for_isolated_images(
+    images: tuple[str, ...], hosts: tuple[str, ...], restrict: bool, image: str | None, expected: bool
+) -> None:
+    settings = SchedulerSettings(
+        isolated_images=images, isolated_hosts=hosts, restrict_isolated_hosts_to_isolated_images=restrict
+    )
+    assert passes("IsolatedHostsFilter", image_spec=ImageSpec(id=image), settings=settings) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "hints", "expected"),
+    [
+        ("DifferentHostFilter", {}, True),
+        ("DifferentHostFilter", {"different_host": ["on-h"]}, False),
+        ("DifferentHostFilter", {"different_host": ["on-g", "on-h"]}, False),
+        ("DifferentHostFilter", {"different_host": ["on-g", "unknown"]}, True),
+        ("SameHostFilter", {}, True),
+        ("SameHostFilter", {"same_host": ["on-h", "on-g"]}, True),
+        ("SameHostFilter", {"same_host": ["on-g"]}, False),
+        ("SameHostFilter", {"same_host": ["unknown"]}, False),
+    ],
+)
+def test_hints_keep_away_from_servers_or_near_them(name: str, hints: dict[str, list[str]], expected: bool) -> None:
+    assert passes(name, scheduler_hints=hints, hosts_of={"on-h": "h", "on-g": "g"}) is expected
+
+
+@pytest.mark.parametrize(
+    ("hints", "address", "expected"),
+    [
+        ({}, "192.0.2.1", True),
+        ({"build_near_host_ip": ["192.0.2.200"]}, "192.0.2.1", True),
+        ({"build_near_host_ip": ["192.0.2.200"], "cidr": ["/25"]}, "192.0.2.1", False),
+        ({"build_near_host_ip": ["192.0.3.200"]}, "192.0.2.1", False),
+        ({"build_near_host_ip": ["2001:db8::1"], "cidr": ["64"]}, "2001:db8::2", True),
+        ({"build_near_host_ip": ["192.0.2.200"]}, None, False),
+        ({"build_near_host_ip": ["192.0.2.200"]}, "a-name", False),
+    ],
+)
+def test_a_hint_asks_for_hosts_in_one_network(
+    hints: dict[str, list[str]], address: str | None, expected: bool
+) -> None:
+    assert passes("SimpleCIDRAffinityFilter", {"host_ip": address}, scheduler_hints=hints) is expected
+
+
+def test_a_hint_that_names_no_network_is_said_to() -> None:
+    with pytest.raises(NoValidHost, match="The hints name no network: nowhere with /24"):
+        passes("SimpleCIDRAffinityFilter", scheduler_hints={"build_near_host_ip": ["nowhere"]})
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ([], True),
+        (["=", "$host", "h"], True),
+        (["=", "$host", "g"], False),
+        ([">=", "$free_ram_mb", 16384], True),
+        ([">", "$free_ram_mb", 16384], False),
+        (["<", "$free_ram_mb", 20000, 30000], True),
+        (["<", "$free_ram_mb", 20000, 1], False),  # all must hold
+        (["<=", "$free_ram_mb", "many"], False),  # a number against a text
+        (["=", "$host"], False),  # nothing to compare with
+        (["=", "$nosuch", "h"], False),  # what is not there drops out
+        (["in", "$host", "g", "h"], True),
+        (["in", "$host", "g"], False),
+        (["and", ["=", "$host", "h"], [">", "$vcpus_total", 4]], True),
+        (["and", ["=", "$host", "h"], [">", "$vcpus_total", 40]], False),
+        (["or", ["=", "$host", "g"], [">", "$vcpus_total", 4]], True),
+        (["not", ["=", "$host", "g"]], True),
+        (["not", ["=", "$host", "h"], ["=", "$host", "g"]], True),  # one element of the array is true
+        (["not", ["=", "$host", "h"]], False),
+        (["=", "$cpu_info.topology.cores", 4], True),
+        (["=", "$stats.rack", "r7"], True),
+        (["and", []], True),
+    ],
+)
+def test_a_query_is_evaluated_for_each_host(query: list[Any], expected: bool) -> None:
+    hints = {"query": [json.dump_str(query)]}
+    assert passes("JsonFilter", {"stats": {"rack": "r7"}}, scheduler_hints=hints) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not JSON in a string"),
+        ('{"a": 1}', "not a JSON array"),
+        ('["xor", 1, 2]', "unknown operator: xor"),
+        ('["and", ["=", ["bad"]]]', "unknown operator: bad"),
+        ("[[1]]", "unknown operator"),
+        ("[" + '"and",[' * 40 + '"or"' + "]" * 41, "nested more than"),
+    ],
+)
+def test_a_query_that_cannot_be_read_ends_the_request(text: str, words: str) -> None:
+    with pytest.raises(NoValidHost, match=words):
+        passes("JsonFilter", scheduler_hints={"query": [text]})
+
+
+@pytest.mark.parametrize(
+    ("destination", "expected"),
+    [
+        (None, None),
+        (Destination(cell="here"), None),
+        (Destination(allow_cross_cell_move=True), None),
+        (Destination(cell="here", allow_cross_cell_move=True), [1, -1]),
+    ],
+)
+def test_a_move_that_may_leave_its_cell_prefers_to_stay(destination: Destination | None, expected: Any) -> None:
+    asked = request(requested_destination=destination)
+    states = [state("a", cell_uuid="here"), state("b", cell_uuid="there")]
+    assert WEIGHERS["CrossCellWeigher"].weigh(asked, states) == expected
+
+
+ONCE = {
+    "AllHostsFilter", "ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter", "DifferentHostFilter",
+    "SameHostFilter", "SimpleCIDRAffinityFilter", "AggregateInstanceExtraSpecsFilter", "IsolatedHostsFilter",
+    "AggregateImagePropertiesIsolation", "AggregateTypeAffinityFilter", "AggregateMultiTenancyIsolation",
+    "NectarAggregateMultiTenancyIsolation",
+}  # fmt: skip
+ON_REBUILD = {"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "IsolatedHostsFilter"}
+
+
+def test_each_filter_is_asked_as_often_as_the_facts_say() -> None:
+    assert {name for name, row in FILTERS.items() if row.once} == ONCE
+    assert {name for name, row in FILTERS.items() if row.on_rebuild} == ON_REBUILD
