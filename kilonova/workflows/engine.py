@@ -137,12 +137,7 @@ class Engine:
                 entry.mail.append(event)
                 self._signal_if(entry, event.name, event.key)
                 return
-        journal = self.journal(ticket.database)
-        with journal.database.write() as connection:
-            live = [one for one in sql.live_of(connection, journal.tables, ticket.server) if one.id == ticket.workflow]
-            if live:
-                sql.add_event(connection, journal.tables, ticket.server, event.name, event.key, event.payload)
-        self._news(ticket.database, live, event.name, event.key)
+        self._keep(ticket.database, ticket.workflow, ticket.server, event)
 
     def agent_seen(self, agent: str, epoch: int, in_hand: Sequence[str] = ()) -> None:
         """An agent's beat: verbs that it cannot know or does not list twice are sent again."""
@@ -220,7 +215,16 @@ class Engine:
         self._timers.close()
         self._pool.close()
         for name in self._world.databases():
-            self._lease(name, 0.0)
+            self._lease(name, -1.0)  # over already, however coarse the clock
+
+    def _keep(self, database: str, workflow: str, subject: str, event: Delivered) -> None:
+        """Store a report for a workflow that is not here, and tell who has it."""
+        journal = self.journal(database)
+        with journal.database.write() as connection:
+            live = [one for one in sql.live_of(connection, journal.tables, subject) if one.id == workflow]
+            if live:
+                sql.add_event(connection, journal.tables, subject, event.name, event.key, event.payload)
+        self._news(database, live, event.name, event.key)
 
     # -- one workflow ----------------------------------------------------------------------------------------------
 
@@ -260,6 +264,10 @@ class Engine:
         except sql.LostWorkflow as error:
             LOG.warning("%s", error)
             self._drop(entry)
+            run, mail = entry.run, entry.mail
+            if run is not None and mail:  # reports that came to us as the owner we are no longer
+                for event in mail:
+                    self._keep(entry.database, entry.id, run.subject, event)
         except Exception as error:
             entry.trouble += 1
             entry.run, entry.dirty = None, True
