@@ -1,7 +1,9 @@
 """Volumes (Cinder v3): volumes, attachments, snapshots, types.
 
-Every method takes the request's context: its project names the project in the address, its token (where it still has
-one) is the user's own; work that came over the bus goes on with this service's token. Attachments need 3.44.
+Every method takes the request's context. With the user's token in it, its project stands in the address. Work that
+came over the bus has none and goes on with this service's token, without a project in the address; only a new volume
+is then addressed in the user's project, because it belongs there: the embedded service lets services do that, Cinder
+answers 400. Attachments need 3.44.
 """
 
 from __future__ import annotations
@@ -103,7 +105,7 @@ class HttpVolumes:
 
     def list_volumes(self, ctx: Context | None, **filters: Any) -> list[Doc]:
         """Volumes with their details, by Cinder's query parameters."""
-        return list(self._call(ctx, "GET", "/volumes/detail" + query(filters))["volumes"])
+        return list(self._call(ctx, "GET", "/volumes/detail" + query(_of_project(ctx, filters)))["volumes"])
 
     def create(self, ctx: Context | None, *, size: int, **fields: Any) -> Doc:
         """A volume being created (size in GiB; other fields as Cinder names them; None is left out).
@@ -113,7 +115,8 @@ class HttpVolumes:
         given = {key: value for key, value in fields.items() if value is not None}
         errors: Errors = {413: VolumeQuotaExceeded, 404: VolumeNotFound}
         source = given.get("source_volid") or given.get("snapshot_id") or given.get("imageRef")
-        found = self._call(ctx, "POST", "/volumes", {"volume": {"size": size, **given}}, errors, volume=source)
+        path = "/volumes" if ctx is None or ctx.auth_token else f"/{segment(ctx.project_id)}/volumes"
+        found = self._call(ctx, "POST", path, {"volume": {"size": size, **given}}, errors, volume=source)
         return dict(found["volume"])
 
     def delete(self, ctx: Context | None, volume: str, *, cascade: bool = False, force: bool = False) -> bool:
@@ -150,7 +153,7 @@ class HttpVolumes:
 
     def list_attachments(self, ctx: Context | None, **filters: Any) -> list[Doc]:
         """Attachments with their details (`volume_id`, `instance_id`)."""
-        return list(self._call(ctx, "GET", "/attachments/detail" + query(filters))["attachments"])
+        return list(self._call(ctx, "GET", "/attachments/detail" + query(_of_project(ctx, filters)))["attachments"])
 
     def show_attachment(self, ctx: Context | None, attachment: str) -> Doc:
         """One attachment with its connection_info. AttachmentNotFound."""
@@ -191,7 +194,7 @@ class HttpVolumes:
 
     def list_snapshots(self, ctx: Context | None, **filters: Any) -> list[Doc]:
         """Snapshots with their details."""
-        return list(self._call(ctx, "GET", "/snapshots/detail" + query(filters))["snapshots"])
+        return list(self._call(ctx, "GET", "/snapshots/detail" + query(_of_project(ctx, filters)))["snapshots"])
 
     def create_snapshot(self, ctx: Context | None, volume: str, *, force: bool = False, **fields: Any) -> Doc:
         """A snapshot being created. VolumeNotFound, VolumeUnusable, VolumeQuotaExceeded."""
@@ -240,4 +243,12 @@ _VOLUME: Errors = {404: VolumeNotFound, 400: VolumeUnusable, 409: VolumeUnusable
 
 
 def _scoped(ctx: Context | None, path: str) -> str:
-    return path if ctx is None or not ctx.project_id else f"/{segment(ctx.project_id)}{path}"
+    """With the user's own project where the user's own token goes along."""
+    return f"/{segment(ctx.project_id)}{path}" if ctx is not None and ctx.auth_token and ctx.project_id else path
+
+
+def _of_project(ctx: Context | None, filters: Doc) -> Doc:
+    """The filters that keep a service to the rows of the project it works for."""
+    if ctx is None or ctx.auth_token or not ctx.project_id:
+        return filters
+    return {"all_tenants": True, "project_id": ctx.project_id, **filters}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +13,7 @@ from kilonova.embedded import dialects
 from kilonova.embedded.store import Row, open_tables
 from kilonova.embedded.volumes import actions, attachments, quotas, snapshots, types, volumes
 from kilonova.embedded.volumes.tables import METADATA
-from kilonova.embedded.volumes.world import HOST, ZONE, Images, InvalidInput, World, ruler_of
+from kilonova.embedded.volumes.world import HOST, ZONE, Images, InvalidInput, World, caller_of, ruler_of
 from kilonova.http.app import App, Service
 from kilonova.http.fields import Query
 from kilonova.http.op import Op, Request
@@ -145,11 +146,15 @@ _DOCUMENTS: tuple[Op, ...] = (
 
 
 def _owned(op: Op) -> Op:
-    """The same operation under `/v3/{project}/`, for the caller's own project."""
+    """The same operation under `/v3/{project}/`, for the caller's own project; services act for any project."""
 
     def handler(req: Request) -> Any:
-        if req.path["_project"] != (req.ctx.project_id or ""):
-            raise InvalidInput("Malformed request url: the project in the URL is not the token's.")
+        project = req.path["_project"]
+        if project != (req.ctx.project_id or ""):
+            if not caller_of(req).service:
+                raise InvalidInput("Malformed request url: the project in the URL is not the token's.")
+            req.ctx = copy(req.ctx)
+            req.ctx.project_id = project
         return op.handler(req)
 
     return replace(op, path="/v3/{_project}" + op.path, handler=handler)

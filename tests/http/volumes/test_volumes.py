@@ -51,6 +51,16 @@ def test_both_forms_of_path_serve_and_another_projects_is_refused(demo: Any) -> 
     assert (status, list(document)) == (400, ["badRequest"])
 
 
+def test_a_service_acts_in_the_project_of_the_address_and_nobody_else_does(
+    service: Client, admin: Client, demo: Client
+) -> None:
+    there = f"/v3/{demo.project}"
+    made = replace(service, prefix=there).make(name="for demo")
+    assert demo.show(made["id"])["name"] == "for demo"
+    assert replace(admin, prefix=there).ask("POST", "/volumes", {"volume": {"size": 1}})[0] == 400
+
+
+
 def test_version_documents_need_no_token(app: Any) -> None:
     for path, expected in (("", 300), ("/", 300), ("/v3", 200), ("/v3/", 200)):
         start = Mock()

@@ -108,13 +108,25 @@ def test_image_bytes_go_and_come_in_pieces() -> None:
         client.download("i")
 
 
-def test_volumes_are_addressed_in_the_project_of_the_request() -> None:
-    transport = Scripted((200, {"volume": {"id": "v"}}), (200, {"volume": {"id": "v"}}))
+def test_volumes_are_addressed_in_the_project_of_the_users_token() -> None:
+    transport = Scripted(*[(200, {"volume": {"id": "v"}})] * 3)
     client = volumes.HttpVolumes(rest(transport, microversion="volume"))
+    client.show(Context(project_id="p", auth_token="own"), "v")
     client.show(Context(project_id="p"), "v")
     client.show(None, "v")
-    assert transport.lines == ["GET /p/volumes/v", "GET /volumes/v"]
+    assert transport.lines == ["GET /p/volumes/v", "GET /volumes/v", "GET /volumes/v"]
     assert transport.asked[0][2]["OpenStack-API-Version"] == "volume 3.44"
+
+
+def test_a_service_lists_and_makes_volumes_for_the_project_it_works_for() -> None:
+    transport = Scripted((200, {"volumes": []}), (202, {"volume": {}}), (202, {"volume": {}}))
+    client = volumes.HttpVolumes(rest(transport))
+    client.list_volumes(Context(project_id="p"), name="n")
+    client.create(Context(project_id="p"), size=1)
+    client.create(Context(project_id="p", auth_token="own"), size=1)
+    assert transport.lines == [
+        "GET /volumes/detail?all_tenants=true&project_id=p&name=n", "POST /p/volumes", "POST /p/volumes",
+    ]  # fmt: skip
 
 
 def test_a_volume_that_cannot_be_attached_is_a_conflict() -> None:
