@@ -52,7 +52,7 @@ def test_both_forms_of_path_serve_and_another_projects_is_refused(demo: Any) -> 
 
 
 def test_a_service_acts_in_the_project_of_the_address_and_nobody_else_does(
-    service: Client, admin: Client, demo: Client
+    service: Any, admin: Any, demo: Any
 ) -> None:
     there = f"/v3/{demo.project}"
     made = replace(service, prefix=there).make(name="for demo")
