@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.core import clock
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.db.api_schema import flavor_extra_specs, flavor_projects, flavors
 from kilonova.sql.engine import Database
@@ -48,3 +49,21 @@ def projects_of(database: Database, flavor_id: int) -> set[str]:
     """The projects that a private flavor is granted to."""
     with database.read() as connection:
         return set(connection.execute(_PROJECTS, {"b_id": flavor_id}).scalars())
+
+
+_ANY = sa.select(flavors.c.id).limit(1)
+_INSERT = sa.insert(flavors)
+
+
+def any_ever(database: Database) -> bool:
+    """Whether there is any flavor."""
+    with database.read() as connection:
+        return connection.execute(_ANY).first() is not None
+
+
+def insert(connection: Connection, values: dict[str, Any]) -> int:
+    """Add a flavor; answers its number. IntegrityError when name or flavorid are taken."""
+    row = {"created_at": clock.utcnow(), **values}
+    key = connection.execute(_INSERT, row).inserted_primary_key
+    assert key is not None
+    return int(key[0])

@@ -194,3 +194,14 @@ _DELETE = (
 def mark_deleted(connection: Connection, uuid: str, now: datetime) -> bool:
     """The last act of a delete; False when the row was deleted already."""
     return connection.execute(_DELETE, {"b_uuid": uuid, "v_now": now}).rowcount == 1
+
+
+_HOSTS = sa.select(I.uuid, I.host).where(
+    sa.and_(I.uuid.in_(sa.bindparam("b_uuids", expanding=True)), I.deleted == sa.false())
+)
+
+
+def hosts_of(database: Database, uuids: Sequence[str]) -> dict[str, str | None]:
+    """The host of each of these servers that is there; None for one without."""
+    with database.read() as connection:
+        return {row[0]: row[1] for row in connection.execute(_HOSTS, {"b_uuids": list(uuids)})}

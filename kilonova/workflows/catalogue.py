@@ -1,0 +1,18 @@
+"""Every workflow there is, for whoever runs an engine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kilonova.workflows.boot import BOOT
+from kilonova.workflows.build import BUILD
+from kilonova.workflows.delete import DELETE
+from kilonova.workflows.recorder import ServerRecorder
+from kilonova.workflows.step import Workflow
+
+WORKFLOWS: Final[tuple[Workflow, ...]] = (BOOT, BUILD, DELETE)
+
+
+def recorder() -> ServerRecorder:
+    """The recorder that knows these workflows' actions."""
+    return ServerRecorder({workflow.name: workflow.action for workflow in WORKFLOWS if workflow.action})
