@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+import msgspec
 
 from kilonova.clients.rest import CONCURRENT_UPDATE, Doc, RestClient, explain, failure, query, segment
 from kilonova.core import clock, ids
@@ -36,12 +37,29 @@ class AllocationRefused(Conflict):
     code, message = "allocation_refused", "Placement refused the allocations of {consumer}: {reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What `GET /allocation_candidates` answered, as it stands on the wire."""
+class ProviderUsage(msgspec.Struct, frozen=True, gc=False):
+    """Capacity of one class on one provider, over-commitment included, and what of it is used."""
 
-    allocation_requests: list[Doc]
-    provider_summaries: dict[str, Doc]
+    capacity: int
+    used: int
+
+
+class ProviderSummary(msgspec.Struct, frozen=True, gc=False):
+    """What the scheduler reads of a provider; traits are skipped unread."""
+
+    resources: dict[str, ProviderUsage] = {}
+    root_provider_uuid: str | None = None
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """What `GET /allocation_candidates` answered. A request stays the JSON it came as: few of them are ever read."""
+
+    allocation_requests: list[msgspec.Raw]
+    provider_summaries: dict[str, ProviderSummary]
+
+
+read_candidates = msgspec.json.Decoder(Candidates).decode
+"""Candidates from the body of an answer; msgspec.MsgspecError when it is not one."""
 
 
 class Placement(Protocol):
@@ -113,8 +131,11 @@ class HttpPlacement:
         if response.status != 200:
             LOG.error("Placement answered %s to the query %s: %s", response.status, query, explain(response)[1])
             return None
-        body = response.json()
-        return Candidates(body["allocation_requests"], body["provider_summaries"])
+        try:
+            return read_candidates(response.body)
+        except msgspec.MsgspecError as error:
+            LOG.error("Placement's answer to the query %s cannot be read: %s", query, error)
+            return None
 
     def claim(
         self,

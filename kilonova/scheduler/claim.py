@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kilonova.clients.placement import Candidates as Answer
+from kilonova.core import json
 from kilonova.core.errors import KilonovaError
 from kilonova.core.request_spec import RequestSpec
 from kilonova.scheduler.candidates import VERSION, Candidates
@@ -61,11 +62,11 @@ def claim_first(
     """
     for index in order:
         state = states[index]
-        request = candidates.of(state.uuid)
-        if request is None:
+        if state.uuid not in candidates:
             LOG.debug("%s has no allocation candidate; it cannot be claimed", state.host)
             continue
         LOG.debug("Attempting to claim resources for server %s on %s", server, state.host)
+        request = json.loads(candidates.request(state.uuid))
         taken = client.claim(server, request, spec.project_id, spec.user_id, version=VERSION)
         attempts.append(Attempt(server, index, state.host, taken))
         if taken:

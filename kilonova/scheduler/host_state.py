@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from kilonova.clients.placement import ProviderUsage
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.db.queries.host_states import AggregateRow, HostRow
 
@@ -130,13 +130,13 @@ class Snapshot:
 
 def states_of(
     snapshot: Snapshot,
-    usages: Mapping[str, Mapping[str, Any]],
+    usages: Mapping[str, Mapping[str, ProviderUsage]],
     consumed: Mapping[str, Consumed],
     is_fresh: Callable[[datetime | None], bool],
 ) -> list[HostState]:
     """The states of the providers in `usages` that are hypervisors of ours, in that order.
 
-    usages: provider uuid to `{class: {"capacity": n, "used": n}}`. is_fresh: whether a last beat says that it lives.
+    usages: by provider uuid and resource class. is_fresh: whether a last beat says that it lives.
     """
     found = []
     rows, seen, by_host = snapshot.hosts, snapshot.seen, snapshot.aggregates.by_host
@@ -156,7 +156,7 @@ def states_of(
 
 def _state(
     row: HostRow,
-    usage: Mapping[str, Any],
+    usage: Mapping[str, ProviderUsage],
     aggregates: tuple[AggregateRow, ...],
     alive: bool,
     consumed: Consumed | None,
@@ -178,19 +178,19 @@ def _state(
     cpus, pinned = usage.get("VCPU"), usage.get("PCPU")
     used = row.vcpus_used + vcpus
     if cpus is not None or pinned is not None:
-        used = (cpus["used"] if cpus is not None else 0) + (pinned["used"] if pinned is not None else 0)
+        used = (cpus.used if cpus is not None else 0) + (pinned.used if pinned is not None else 0)
     failed = max(row.failed_builds, int(row.stats.get("failed_builds", 0)))
     return HostState(
         row, aggregates, alive, free_ram, free_disk, row.vcpus, used, int(servers), int(io_ops), failed
     )  # fmt: skip
 
 
-def _free(usage: Mapping[str, int] | None, ratio: float, otherwise: int) -> int:
+def _free(usage: ProviderUsage | None, ratio: float, otherwise: int) -> int:
     """Real room: capacity without the over-commitment ratio, less what is used. `otherwise` when not reported."""
     if usage is None:
         return otherwise
-    capacity = usage["capacity"] if ratio == 1.0 or ratio <= 0 else int(usage["capacity"] / ratio)
-    return capacity - usage["used"]
+    capacity = usage.capacity if ratio == 1.0 or ratio <= 0 else int(usage.capacity / ratio)
+    return capacity - usage.used
 
 
 def consume(state: HostState, flavor: FlavorSpec) -> HostState:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from kilonova.core import clock, json
+from kilonova.core import clock
 from kilonova.core.request_spec import Selection
 from kilonova.scheduler import registry
 from kilonova.scheduler.candidates import VERSION, Candidates
@@ -284,9 +284,7 @@ class Round:
         if len(self._winners) > 1:
             order = self._ranked(self._request, self._filtered(self._request.placing(last)))
         winners = frozenset(self._winners.values())
-        return [
-            index for index in order if index not in winners and self._candidates.of(self._states[index].uuid)
-        ]  # fmt: skip
+        return [index for index in order if index not in winners and self._states[index].uuid in self._candidates]
 
     def _selection(self, index: int) -> Selection:
         state = self._states[index]
@@ -296,7 +294,7 @@ class Round:
             node=state.node,
             provider_uuid=state.uuid,
             cell_uuid=state.cell_uuid,
-            allocation_request=json.dump_str(self._candidates.of(state.uuid)),
+            allocation_request=self._candidates.request(state.uuid),
             allocation_request_version=VERSION,
             availability_zone=min(zones) if zones else self._request.settings.default_availability_zone,
         )

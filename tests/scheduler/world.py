@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from kilonova.clients.placement import Candidates, ConsumerConflict
-from kilonova.core import clock, ids
+from kilonova.clients.placement import Candidates, ConsumerConflict, read_candidates
+from kilonova.core import clock, ids, json
 from kilonova.core.request_spec import FlavorSpec, RequestSpec
 from kilonova.db import api_schema, cell_schema
 from kilonova.sql.engine import Database
@@ -58,13 +58,13 @@ class FakePlacement:
         resources = {name: int(n) for name, n in (row.split(":") for row in asked["resources"][0].split(","))}
         limit = int(asked.get("limit", ["1000000"])[0])
         found = [row for row in self.providers.values() if row.fits(resources) and _matches(row, asked)][:limit]
-        return Candidates(
-            [
-                {"allocations": {row.uuid: {"resources": dict(resources)}}, "mappings": {"": [row.uuid]}}
-                for row in found
+        answer = {
+            "allocation_requests": [
+                {"allocations": {row.uuid: {"resources": resources}}, "mappings": {"": [row.uuid]}} for row in found
             ],
-            {row.uuid: _summary(row) for row in found},
-        )  # fmt: skip
+            "provider_summaries": {row.uuid: _summary(row) for row in found},
+        }
+        return read_candidates(json.dumps(answer))
 
     def claim(
         self, consumer: str, allocation_request: dict[str, Any], project_id: str, user_id: str,

@@ -12,9 +12,11 @@ from kilonova.clients.placement import (
     HttpPlacement,
     ProviderConflict,
     ProviderNotFound,
+    ProviderSummary,
+    ProviderUsage,
 )
 from kilonova.clients.rest import NoAnswer, RemoteUnavailable
-from kilonova.core import clock
+from kilonova.core import clock, json
 from tests.unit.clients.scripted import Scripted, rest
 
 REQUEST = {"allocations": {"rp1": {"resources": {"VCPU": 1}}}, "mappings": {"": ["rp1"]}}
@@ -103,11 +105,18 @@ def test_a_refused_query_is_no_candidates_at_all() -> None:
     assert HttpPlacement(rest(Scripted((400, FULL)))).allocation_candidates("resources=X:1") is None
 
 
-def test_candidates_come_as_they_stand_on_the_wire() -> None:
-    transport = Scripted((200, {"allocation_requests": [REQUEST], "provider_summaries": {"rp1": {}}}))
+def test_an_answer_that_is_none_is_no_candidates_at_all() -> None:
+    assert HttpPlacement(rest(Scripted((200, {"allocation_requests": 3})))).allocation_candidates("limit=1") is None
+
+
+def test_candidates_come_with_usages_and_requests_as_they_stand_on_the_wire() -> None:
+    usage = {"VCPU": {"capacity": 4, "used": 1}}
+    summary = {"resources": usage, "traits": ["A"], "parent_provider_uuid": None, "root_provider_uuid": "rp1"}
+    transport = Scripted((200, {"allocation_requests": [REQUEST], "provider_summaries": {"rp1": summary}}))
     found = HttpPlacement(rest(transport)).allocation_candidates("resources=VCPU:1&limit=5")
     assert found is not None
-    assert (found.allocation_requests, found.provider_summaries) == ([REQUEST], {"rp1": {}})
+    assert [json.loads(bytes(row)) for row in found.allocation_requests] == [REQUEST]
+    assert found.provider_summaries == {"rp1": ProviderSummary({"VCPU": ProviderUsage(4, 1)}, "rp1")}
     assert transport.lines == ["GET /allocation_candidates?resources=VCPU:1&limit=5"]
 
 

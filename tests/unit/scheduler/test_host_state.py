@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kilonova.clients.placement import ProviderUsage
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.scheduler.host_state import Aggregates, Consumed, HostState, Snapshot, consume, names, states_of
 from tests.scheduler.states import SMALL, WHEN, aggregate, row, state
 
 
 def usage(**classes: tuple[int, int]) -> dict[str, Any]:
-    return {name: {"capacity": capacity, "used": used} for name, (capacity, used) in classes.items()}
+    return {name: ProviderUsage(capacity, used) for name, (capacity, used) in classes.items()}
 
 
 def loaded(values: dict[str, Any], used: dict[str, Any] | None = None, consumed: Consumed | None = None) -> HostState:
