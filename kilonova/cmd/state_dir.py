@@ -5,7 +5,7 @@
     secrets.json  generated passwords, for the owner only
     process.json  pid and address of the process that runs, while it runs
     clouds.yaml   openrc      for clients, for the owner only
-    databases/  images/  kilonova.log     belong to `wiring`
+    everything else belongs to `wiring`
 
 Nothing is written before the lock is held, and nothing at all to a directory that something else made.
 """

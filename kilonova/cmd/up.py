@@ -86,6 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     path = state_dir.chosen(arguments)
 
     def serve(become_ready: Callable[[], None]) -> int:
+        os.umask(0o077)  # databases and the log are their owner's, too
         with state_dir.hold(path, fresh=arguments.fresh) as directory:
             settings = _settings(arguments, directory, port, config_files)
             return _serve(settings, directory, become_ready, arguments.detach)
