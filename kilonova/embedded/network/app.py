@@ -96,7 +96,8 @@ def _list(noun: Noun) -> Callable[[Request], dict[str, Any]]:
     def handler(req: Request) -> dict[str, Any]:
         caller = caller_of(req)
         if noun in (GROUP, RULE):
-            groups.ensure_default(caller)
+            asked = [*req.query.get("project_id", ()), *req.query.get("tenant_id", ())]
+            groups.ensure_default(caller, asked[0] if len(asked) == 1 else None)
         rows, more = nouns.listed(caller, noun, req.query)
         fields = _fields(req)
         document: dict[str, Any] = {noun.plural: [noun.view(row, privileged=caller.privileged, fields=fields)

@@ -55,9 +55,9 @@ def default_of(c: Connection, project: str) -> str:
     return str(row["id"])
 
 
-def ensure_default(caller: Caller) -> None:
-    """Make the default group of the caller's project if it has none yet."""
-    project = caller.project_id
+def ensure_default(caller: Caller, asked: str | None) -> None:
+    """Make the default group of the caller's project, or of the one an administrator asks for, if it has none yet."""
+    project = (asked if caller.privileged else None) or caller.project_id
     if project is None:
         return
     with caller.world.database.read() as c:

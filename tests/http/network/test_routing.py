@@ -129,6 +129,12 @@ def test_the_first_use_makes_the_default_group_with_four_rules(other: Any, admin
     assert other.get("/security-groups")["security_groups"][0]["id"] != key
 
 
+def test_an_administrator_who_asks_for_a_projects_groups_finds_its_default(service: Any, other: Any) -> None:
+    found = service.get("/security-groups?tenant_id=pother&name=default")["security_groups"]
+    assert [group["project_id"] for group in found] == ["pother"]
+    assert other.get("/security-groups?project_id=pdemo")["security_groups"] == []
+
+
 def test_a_new_group_lets_everything_out_and_stays_while_a_port_has_it(other: Any) -> None:
     group = other.make("security_group", name="web")
     assert [rule["direction"] for rule in group["security_group_rules"]] == ["egress", "egress"]
