@@ -9,5 +9,5 @@ from oslo_config import cfg
 
 OPTS = (
     cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL; unset is an SQLite file in the state directory."),
-    cfg.IntOpt("max_pool_size", default=5, min=1, help="Connections a process keeps open for each database."),
+    cfg.IntOpt("max_pool_size", default=5, help="Connections a process keeps open for each database."),
 )

@@ -14,7 +14,7 @@ def _connection() -> tuple[cfg.Opt, ...]:
         cfg.StrOpt("certfile", help="Client certificate for TLS."),
         cfg.StrOpt("keyfile", help="Key of the client certificate."),
         cfg.BoolOpt("insecure", default=False, help="Do not check the certificate of the service."),
-        cfg.FloatOpt("timeout", min=0, help="Seconds to wait for an answer; unset is 60."),
+        cfg.FloatOpt("timeout", help="Seconds to wait for an answer; unset is 60."),
     )
 
 
