@@ -17,7 +17,7 @@ from kilonova.agent.inventory import Provider
 from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import AgentState
 from kilonova.core import context
-from kilonova.core.errors import Conflict, KilonovaError, Unavailable
+from kilonova.core.errors import Conflict, Invalid, KilonovaError
 from kilonova.virt.driver import Driver, Inventory, need
 
 LOG = logging.getLogger(__name__)
@@ -147,16 +147,17 @@ class Tracker:
             try:
                 self._bring(host)
                 failures = 0
-            except Unavailable as error:
+            except (Conflict, Invalid) as error:  # this host's own trouble
+                LOG.error("The provider of %s could not be brought up to date: %s", host, error.text)
+            except KilonovaError as error:  # not answering, or not letting us in: everybody's
                 if failures == 0:
-                    LOG.warning("Placement does not answer, trying again: %s", error.text)
+                    LOG.warning("Placement cannot be used, trying again: %s", error.text)
                 self._finish(host, again=True)
                 self._stopping.wait(_BACKOFF[min(failures, len(_BACKOFF) - 1)])
                 failures += 1
                 continue
-            except Exception as error:
-                text = error.text if isinstance(error, KilonovaError) else repr(error)
-                LOG.exception("The provider of %s could not be brought up to date: %s", host, text)
+            except Exception:
+                LOG.exception("The provider of %s could not be brought up to date", host)
             self._finish(host)
 
     def _take(self) -> str | None:
