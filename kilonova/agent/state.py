@@ -9,6 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Mapping
+from datetime import UTC
 from pathlib import Path
 from typing import Literal
 
@@ -53,12 +54,12 @@ class AgentState:
 
     def begin(self) -> int:
         """The epoch of this start: higher than that of every start before, also when the file was lost."""
-        epoch = max(int(self.fact("epoch") or 0) + 1, int(clock.utcnow().timestamp()))
+        epoch = max(int(self.fact("epoch") or 0) + 1, int(clock.utcnow().replace(tzinfo=UTC).timestamp()))
         self.keep_fact("epoch", str(epoch))
         return epoch
 
     def identity(self, prefix: str) -> str:
-        """The agent's id, made once: the prefix and eight random digits."""
+        """The agent's id, made once: the prefix and eight random hex digits."""
         known = self.fact("agent_id")
         if known is None:
             known = f"{prefix}-{ids.new_hex()[:8]}"
@@ -141,3 +142,12 @@ class AgentState:
         """Close the file."""
         with self._lock:
             self._db.close()
+
+
+def agent_identity(directory: str | Path, prefix: str) -> str:
+    """The id of the agent of a state directory, the same at every start; give it to `service.Agent`."""
+    state = AgentState(directory)
+    try:
+        return state.identity(prefix)
+    finally:
+        state.close()

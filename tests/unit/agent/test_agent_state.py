@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kilonova.agent.state import AgentState
+from kilonova.agent.state import AgentState, agent_identity
 from kilonova.bus.calls import VerbReport
 from tests.unit.agent.fakes import ticket
 
@@ -17,9 +17,9 @@ def test_the_epoch_rises_with_every_start_and_when_the_file_was_lost(directory: 
 
 
 def test_the_identity_is_made_once(directory: Path) -> None:
-    first = AgentState(directory).identity("agent")
+    first = agent_identity(directory, "agent")
     assert first.startswith("agent-")
-    assert AgentState(directory).identity("agent") == first
+    assert agent_identity(directory, "agent") == first
 
 
 def test_an_older_epoch_is_refused_also_after_a_restart(directory: Path) -> None:
