@@ -18,7 +18,6 @@ from kilonova.core import clock
 LOG = logging.getLogger(__name__)
 
 RENEW_BEFORE = 120.0  # seconds before its end a token is renewed
-_PROJECT_SUFFIX = re.compile(r"(/v[1-9][0-9.]*)/[^/]*/?$")
 
 
 class ServiceTokens:
@@ -120,19 +119,29 @@ def catalog_endpoint(
     interfaces: Sequence[str] = ("internal", "public"),
     region: str | None = None,
     name: str | None = None,
-    without_project: bool = False,
+    trim: re.Pattern[str] | None = None,
 ) -> Callable[[], str]:
-    """A function that answers the address from the catalog, asked once. `without_project` cuts a project id off."""
+    """A function that answers the address from the catalog, asked once, without what `trim` matches."""
     found: list[str] = []
 
     def endpoint() -> str:
         if not found:
-            url = tokens.endpoint(types, interfaces, region, name)
-            found.append(_PROJECT_SUFFIX.sub(r"\1", url) if without_project else url)
+            found.append(_trimmed(tokens.endpoint(types, interfaces, region, name), trim))
         return found[0]
 
     return endpoint
 
+
+def _trimmed(url: str, trim: re.Pattern[str] | None) -> str:
+    return trim.sub("", url) if trim is not None else url
+
+
+# Endings of an address that the clients add themselves, or that name one project.
+_TRIM = {
+    "neutron": re.compile(r"/v2\.0/?$"),
+    "glance": re.compile(r"/v2/?$"),
+    "cinder": re.compile(r"(?<=/v3)/[^/]*/?$"),
+}
 
 # group: (service types by preference, microversion name in the header)
 SERVICES: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -156,7 +165,7 @@ def rest_client(conf: Any, group: str, transport: Transport, tokens: ServiceToke
     override = options.endpoint_template if volumes else options.endpoint_override
     endpoint: str | Callable[[], str]
     if override:
-        endpoint = re.sub(r"/%\(.*$", "", override)
+        endpoint = _trimmed(override, _TRIM.get(group))
     elif volumes:
         endpoint = _volume_endpoint(options, types, tokens)
     else:
@@ -166,6 +175,7 @@ def rest_client(conf: Any, group: str, transport: Transport, tokens: ServiceToke
             interfaces=options.valid_interfaces or ("internal", "public"),
             region=options.region_name,
             name=options.service_name,
+            trim=_TRIM.get(group),
         )
     return RestClient(
         types[-1] if not volumes else "volume",
@@ -186,6 +196,5 @@ def _volume_endpoint(options: Any, types: Sequence[str], tokens: ServiceTokens) 
         (kind, *types) if kind else types,
         interfaces=(interface.removesuffix("URL") or "public", "public"),
         region=options.os_region_name,
-        name=None,
-        without_project=True,
+        trim=_TRIM["cinder"],
     )

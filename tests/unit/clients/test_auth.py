@@ -105,6 +105,8 @@ def test_no_credentials_at_all_names_the_groups_to_set(keystone: Keystone) -> No
         ("[placement]\nendpoint_override = http://elsewhere/\n", "placement", "http://elsewhere"),
         ("[glance]\nvalid-interfaces = public\n", "glance", "http://image.test/One"),
         ("", "cinder", "http://v.test/v3"),
+        ("[neutron]\nendpoint_override = http://n:9696/v2.0/\n", "neutron", "http://n:9696"),
+        ("[glance]\nendpoint_override = http://g/image\n", "glance", "http://g/image"),
         ("[cinder]\nendpoint_template = http://c/v3/%(project_id)s\n", "cinder", "http://c/v3"),
         ("[cinder]\ncatalog_info = volumev3:cinderv3:publicURL\n", "cinder", "http://v.test/v3"),
     ],
