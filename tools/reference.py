@@ -8,7 +8,6 @@ A test says when a page is not what the rows say any more.
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -29,14 +28,14 @@ FOLDER = Path(__file__).parents[1] / "docs/reference"
 NOTICE = "<!-- Made by `make docs` from the declared rows. Changes made here are lost. -->"
 
 SERVICES = (
-    ("Compute", "/compute/v2.1", "kilonova.api.compute"),
-    ("Placement", "/placement", "kilonova.placement.api"),
-    ("Identity (embedded)", "/identity", "kilonova.embedded.identity"),
-    ("Images (embedded)", "/image", "kilonova.embedded.images"),
-    ("Network (embedded)", "/networking", "kilonova.embedded.network"),
-    ("Volumes (embedded)", "/volume", "kilonova.embedded.volumes"),
+    ("Compute", "/compute/v2.1", "kilonova.api.compute.rows"),
+    ("Placement", "/placement", "kilonova.placement.app"),
+    ("Identity (embedded)", "/identity", "kilonova.embedded.identity.app"),
+    ("Images (embedded)", "/image", "kilonova.embedded.images.app"),
+    ("Network (embedded)", "/networking", "kilonova.embedded.network.app"),
+    ("Volumes (embedded)", "/volume", "kilonova.embedded.volumes.app"),
 )
-"""Title, prefix under the cloud's address, package in which the rows are."""
+"""Title, prefix under the cloud's address, module that has all rows in OPS and what is left out in NOT_SERVED."""
 
 Row = Iterable[object]
 
@@ -69,40 +68,38 @@ def operations() -> Iterator[str]:
     yield ""
     yield "What is served, by service. Versions: nothing means all. Errors: besides those that every operation may"
     yield "answer (400, 401, 403, 404, 406, 413, 415, 501). Rule: the policy that is checked before anything is done."
-    for title, prefix, package in SERVICES:
-        rows = sorted(rows_of(package), key=lambda op: (op.path, op.action or "", _METHODS.index(op.method)))
+    for title, prefix, module in SERVICES:
+        rows = sorted(rows_of(module), key=lambda op: (op.path, op.action or "", _METHODS.index(op.method)))
         yield from ("", f"## {title}", "", f"Under `{prefix}`; {len(rows)} operations.", "")
         yield from table(("Operation", "Versions", "Success", "Errors", "Rule"), map(_operation, rows))
-        for where, why in not_served(package):
-            yield f"- `{where}`: {why}."
+        left_out = not_served(module)
+        yield from ("", "Not served:", "", *(f"- `{what}`: {why}." for what, why in left_out)) if left_out else ()
 
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 
 
-def rows_of(package: str) -> Iterator[Op]:
-    """Every operation of a service, each once."""
-    seen: set[int] = set()
-    for module in modules(package):
-        for op in getattr(module, "OPS", ()):
-            if op.path and id(op) not in seen:  # the empty path is the path / without its slash
-                seen.add(id(op))
-                yield op
+def rows_of(module: str) -> list[Op]:
+    """The operations of a service, without those that only say that they are not served.
+
+    The empty path is the path `/` without its slash; the project in the path (`{_project}`) says nothing new.
+    """
+    refused = {what for what, _ in not_served(module)}
+    rows = importlib.import_module(module).OPS
+    return [
+        op
+        for op in rows
+        if op.path
+        and "{_project}" not in op.path
+        and op.action not in refused
+        and not any(op.path == path or op.path.startswith(f"{path}/") for path in refused)
+    ]
 
 
-def not_served(package: str) -> Iterator[tuple[str, str]]:
-    """What a service says of paths that it leaves out."""
-    rows = [row for module in modules(package) for row in getattr(module, "NOT_SERVED", ())]
-    if rows:
-        yield from dict(rows).items()
-
-
-def modules(package: str) -> Iterator[Any]:
-    """The modules of a package, imported."""
-    root = importlib.import_module(package)
-    yield root
-    for found in pkgutil.walk_packages(root.__path__, package + "."):
-        yield importlib.import_module(found.name)
+def not_served(module: str) -> list[tuple[str, str]]:
+    """What a service says of paths and actions that it leaves out, with the reason."""
+    loaded = importlib.import_module(module)
+    return [*getattr(loaded, "NOT_SERVED", ()), *getattr(loaded, "NOT_SERVED_ACTIONS", ())]
 
 
 def _operation(op: Op) -> Row:
