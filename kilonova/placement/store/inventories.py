@@ -91,9 +91,10 @@ def replace(
     ids = {_class_id(names, name): inventory for name, inventory in wanted.items()}
     row = providers.advance(transaction, uuid, generation)
     have = {stored.class_id: stored.used for stored in of(transaction.connection, row.id)}
-    in_use = [names.class_names.get(class_id, str(class_id)) for class_id, used in have.items() if used and class_id not in ids]
+    in_use = [class_id for class_id, used in have.items() if used and class_id not in ids]
     if in_use:
-        raise InventoryInUse(classes=", ".join(sorted(in_use)), uuid=uuid)
+        shown = sorted(names.class_names.get(class_id, str(class_id)) for class_id in in_use)
+        raise InventoryInUse(classes=", ".join(shown), uuid=uuid)
     for class_id in have.keys() - ids.keys():
         transaction.connection.execute(_DELETE_UNUSED, {"p": row.id, "c": class_id})
     fresh = [_row(row.id, class_id, inventory) for class_id, inventory in ids.items() if class_id not in have]

@@ -51,7 +51,7 @@ resource_providers = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("uuid", Uuid, nullable=False, unique=True),
-    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("name", ExactName, nullable=False, unique=True),
     sa.Column("generation", sa.Integer, nullable=False, default=0),
     # A root names itself; null only between the two statements that create a root.
     sa.Column("root_id", sa.ForeignKey("resource_providers.id"), index=True),

@@ -116,7 +116,7 @@ def allocation(amounts: dict[str, dict[str, int]], generation: int | None = None
     }  # fmt: skip
 
 
-@pytest.fixture()
+@pytest.fixture
 def client(tmp_path: Path) -> Iterator[Client]:
     database = Database(f"sqlite:///{tmp_path}/placement.db")
     prepare(database)

@@ -62,7 +62,13 @@ def upgrade() -> None:
         "resource_providers",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("uuid", types.Uuid, nullable=False),
-        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column(
+            "name",
+            sa.String(length=255)
+            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mariadb")
+            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mysql"),
+            nullable=False,
+        ),
         sa.Column("generation", sa.Integer(), nullable=False),
         sa.Column("root_id", sa.Integer(), nullable=True),
         sa.Column("parent_id", sa.Integer(), nullable=True),
