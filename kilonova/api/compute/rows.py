@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kilonova.api.compute import server_external_events, servers, versions
+from kilonova.api.compute import flavors, server_external_events, servers, versions
 from kilonova.http.op import Op
 
-OPS: Final[tuple[Op, ...]] = (*versions.OPS, *servers.OPS, *server_external_events.OPS)
+OPS: Final[tuple[Op, ...]] = (*versions.OPS, *flavors.OPS, *servers.OPS, *server_external_events.OPS)
