@@ -77,6 +77,14 @@ def test_a_verb_sent_twice_is_done_once_and_reported_twice_also_after_a_restart(
     assert "boot 2 at" in desk.driver.console_output("sim-0001", "s1")
 
 
+def test_a_verb_whose_result_was_not_recorded_before_a_kill_is_done_again_without_a_second_guest(desk: Desk) -> None:
+    desk.driver.spawn("sim-0001", spawn("s1").guest, paused=False)  # and here the agent was killed
+    desk.restart()
+    desk.send(calls.guest_spawn, spawn("s1"))
+    assert [r.ok for r in desk.reports] == [True]
+    assert len(desk.driver.guests("sim-0001")) == 1
+
+
 def test_a_repeated_verb_is_reported_under_the_ticket_that_asks(desk: Desk) -> None:
     desk.send(calls.guest_spawn, spawn("s1", epoch=1))
     desk.send(calls.guest_spawn, spawn("s1", epoch=2))
