@@ -142,8 +142,8 @@ def maybe(kind: Kind) -> Kind:
     return lambda value: None if value is None else kind(value)
 
 
-def many(kind: Kind, limit: int = 100) -> Kind:
-    """A list without duplicates; null and the empty string are the empty list."""
+def many(kind: Kind, limit: int = 100, *, merge: bool = False) -> Kind:
+    """A list; null and the empty string are the empty one. Duplicates are refused, or merged."""
 
     def read(value: Any) -> list[Any]:
         if value in (None, ""):
@@ -153,6 +153,8 @@ def many(kind: Kind, limit: int = 100) -> Kind:
         if len(value) > limit:
             raise ValueError(f"there are more than {limit} entries")
         found = [kind(entry) for entry in value]
+        if merge:
+            return list(dict.fromkeys(found))
         if any(entry in found[:place] for place, entry in enumerate(found)):
             raise ValueError("there are duplicate entries")
         return found

@@ -267,7 +267,7 @@ PORT = Noun(
         Attribute("fixed_ips", _fixed, None),
         Attribute("device_id", text(), ""),
         Attribute("device_owner", text(), ""),
-        Attribute("security_groups", maybe(many(uuid)), None),
+        Attribute("security_groups", maybe(many(uuid, merge=True)), None),
         Attribute("port_security_enabled", boolean, None),
         Attribute("allowed_address_pairs", many(_PAIR), ()),
         Attribute("extra_dhcp_opts", many(_DHCP_OPTION), ()),
