@@ -11,10 +11,6 @@ OPTS = (
     ),
     cfg.StrOpt("my_ip", help="Address of this host on the management network."),
     cfg.StrOpt(
-        "state_path",
-        help="Directory for what must survive a restart and is not in a database.",
-    ),
-    cfg.StrOpt(
         "internal_service_availability_zone", default="internal",
         help="Zone in which services other than hosts are listed.",
     ),
@@ -28,20 +24,12 @@ OPTS = (
         "instance_name_template", default="instance-%08x",
         help="Name of the guest at the hypervisor; %08x takes the number, %(uuid)s the id.",
     ),
-    cfg.StrOpt(
-        "osapi_compute_unique_server_name_scope", default="", choices=["", "project", "global"],
-        help="Whether server names must be unique in a project, everywhere, or not at all.",
-    ),
     cfg.IntOpt(
         "max_local_block_devices", default=3,
         help="Local disks a request may ask for; 0 allows volumes only, -1 any number.",
     ),
     cfg.IntOpt(
         "reclaim_instance_interval", default=0, help="Seconds a soft-deleted server is kept; 0 deletes at once.",
-    ),
-    cfg.IntOpt("instance_build_timeout", default=0, min=0, help="Seconds after which a build is given up; 0 is never."),
-    cfg.IntOpt(
-        "instance_delete_interval", default=300, help="Seconds between tries to delete what a failed delete left.",
     ),
     cfg.IntOpt(
         "vif_plugging_timeout", default=300, min=0, help="Seconds to wait for network-vif-plugged; 0 does not wait.",
@@ -56,11 +44,6 @@ OPTS = (
         "block_device_allocate_retries_interval", default=3, min=0, help="Seconds between looks at a new volume.",
     ),
     cfg.IntOpt("max_concurrent_builds", default=10, min=0, help="Builds an agent runs at once; 0 is no limit."),
-    cfg.IntOpt("max_concurrent_snapshots", default=5, min=0, help="Snapshots an agent takes at once; 0 is no limit."),
-    cfg.IntOpt(
-        "max_concurrent_live_migrations", default=1, min=0,
-        help="Live migrations an agent sends at once; 0 is no limit.",
-    ),
     cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MiB of memory kept for the host."),
     cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MiB of disk kept for the host."),
     cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host."),
@@ -93,49 +76,6 @@ OPTS = (
     cfg.IntOpt(
         "update_resources_interval", default=0, help="Seconds between looks at the inventory; 0 is 60, -1 never.",
     ),
-    cfg.IntOpt(
-        "sync_power_state_interval", default=600,
-        help="Seconds between comparisons of power states; negative never.",
-    ),
-    cfg.StrOpt(
-        "running_deleted_instance_action", default="reap", choices=["reap", "log", "shutdown", "noop"],
-        help="What happens to a guest whose server is deleted.",
-    ),
-    cfg.IntOpt(
-        "running_deleted_instance_poll_interval", default=1800,
-        help="Seconds between looks for such guests; 0 never.",
-    ),
-    cfg.IntOpt(
-        "running_deleted_instance_timeout", default=0, help="Seconds a server must have been deleted before that.",
-    ),
-    cfg.BoolOpt(
-        "resume_guests_state_on_host_boot", default=False, help="Start guests that ran when the host went down.",
-    ),
-    cfg.IntOpt("shutdown_timeout", default=60, min=0, help="Seconds a guest gets to shut down."),
-    cfg.IntOpt(
-        "scheduler_instance_sync_interval", default=120,
-        help="Seconds between lists of servers sent to the scheduler.",
-    ),
-    cfg.StrOpt("compute_driver", default="simulated", help="Driver of the hypervisor."),
-    cfg.IntOpt("default_thread_pool_size", default=10, min=1, help="Worker threads of a service."),
-    cfg.IntOpt("cell_worker_thread_pool_size", default=5, min=1, help="Threads that read several cells at once."),
-    cfg.BoolOpt("force_config_drive", default=False, help="Give every server a config drive."),
-    cfg.BoolOpt("allow_resize_to_same_host", default=False, help="Let a resize stay on its host."),
-    cfg.IntOpt("migrate_max_retries", default=-1, min=-1, help="Further hosts a migration tries; -1 all alternates."),
-    cfg.IntOpt(
-        "resize_confirm_window", default=0, min=0, help="Seconds after which a resize confirms itself; 0 never.",
-    ),
-    cfg.IntOpt(
-        "shelved_offload_time", default=0,
-        help="Seconds until a shelved server leaves its host; 0 at once, -1 never.",
-    ),
-    cfg.StrOpt("default_access_ip_network_name", help="Network whose address becomes the access address of a server."),
-    cfg.BoolOpt("flat_injected", default=False, help="Put network data into config drives of networks without DHCP."),
-    cfg.ListOpt(
-        "non_inheritable_image_properties", default=["cache_in_nova", "bittorrent"],
-        help="Image properties a snapshot does not take over.",
-    ),
-    cfg.IntOpt("maximum_instance_delete_attempts", default=5, min=1, help="Tries to delete a soft-deleted server."),
     cfg.BoolOpt("periodic_enable", default=True, help="Run periodic tasks."),
     cfg.StrOpt(
         "transport_url", secret=True,

@@ -11,7 +11,6 @@ OPTS = (
         help="Building, resizing or snapshotting servers a host may have (IoOpsFilter).",
     ),
     cfg.IntOpt("max_instances_per_host", default=50, min=1, help="Servers a host may have (NumInstancesFilter)."),
-    cfg.BoolOpt("track_instance_changes", default=True, help="Keep the servers of each host in memory."),
     cfg.MultiStrOpt(
         "available_filters", default=["nova.scheduler.filters.all_filters"], help="Filters that may be enabled.",
     ),
@@ -28,9 +27,6 @@ OPTS = (
     cfg.FloatOpt("hypervisor_version_weight_multiplier", default=1.0, help="Newer hypervisors."),
     cfg.FloatOpt("num_instances_weight_multiplier", default=0.0, help="Many servers."),
     cfg.FloatOpt("io_ops_weight_multiplier", default=-1.0, help="Hosts that are busy; negative avoids them."),
-    cfg.FloatOpt("image_props_weight_multiplier", default=0.0, help="Servers with the same image properties."),
-    cfg.ListOpt("image_props_weight_setting", default=[], help="Image properties that count, as name=weight."),
-    cfg.FloatOpt("pci_weight_multiplier", default=1.0, min=0.0, help="PCI devices where they are asked for."),
     cfg.FloatOpt("soft_affinity_weight_multiplier", default=1.0, min=0.0, help="Members of the same group."),
     cfg.FloatOpt("soft_anti_affinity_weight_multiplier", default=1.0, min=0.0, help="Few members of the same group."),
     cfg.FloatOpt("build_failure_weight_multiplier", default=1000000.0, help="Recent build failures, avoided."),

@@ -8,12 +8,7 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
 
 OPTS = (
     cfg.IntOpt("allocation_conflict_retry_count", default=10, min=0, help="Tries after a lost race between writes."),
-    cfg.IntOpt("max_allocation_candidates", default=-1, min=-1, help="Most candidates; -1 is the built-in bound."),
     cfg.BoolOpt("randomize_allocation_candidates", default=False, help="Answer a random choice where there are more."),
-    cfg.StrOpt(
-        "allocation_candidates_generation_strategy", default="depth-first", choices=["depth-first", "breadth-first"],
-        help="Whether candidates of one provider tree come together or in turns.",
-    ),
     cfg.StrOpt("incomplete_consumer_project_id", default=_NOBODY, help="Project of consumers written before 1.8."),
     cfg.StrOpt("incomplete_consumer_user_id", default=_NOBODY, help="User of consumers written before 1.8."),
 )

@@ -15,13 +15,7 @@ OPTS = (
     cfg.IntOpt("key_pairs", default=100, min=-1, help="Key pairs of a user."),
     cfg.IntOpt("server_groups", default=10, min=-1, help="Server groups of a project."),
     cfg.IntOpt("server_group_members", default=10, min=-1, help="Servers of a group."),
-    cfg.StrOpt(
-        "driver", default="nova.quota.DbQuotaDriver",
-        choices=["nova.quota.DbQuotaDriver", "nova.quota.NoopQuotaDriver", "nova.quota.UnifiedLimitsDriver"],
-        help="Where limits come from.",
-    ),
     cfg.BoolOpt(
         "recheck_quota", default=True, help="Count again after the resource was made, and take it back when over.",
     ),
-    cfg.BoolOpt("count_usage_from_placement", default=False, help="Count cores and ram from placement."),
 )

@@ -13,10 +13,6 @@ OPTS = (
         help="Seconds between looks for new hosts; -1 never.",
     ),
     cfg.BoolOpt(
-        "query_placement_for_routed_network_aggregates", default=False,
-        help="Ask for aggregates of network segments.",
-    ),
-    cfg.BoolOpt(
         "limit_tenants_to_placement_aggregate", default=False,
         help="Projects with aggregates of their own stay in them.",
     ),

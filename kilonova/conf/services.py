@@ -33,10 +33,6 @@ PLACEMENT = (*_connection(), *_endpoint("placement"))
 NEUTRON = (
     *_connection(),
     *_endpoint("network"),
-    cfg.IntOpt("extension_sync_interval", default=600, min=0, help="Seconds the list of extensions is believed."),
-    cfg.BoolOpt("service_metadata_proxy", default=False, help="Metadata requests come through the network service."),
-    cfg.StrOpt("metadata_proxy_shared_secret", default="", secret=True, help="What signs those requests."),
-    cfg.StrOpt("default_floating_pool", default="nova", help="Pool of floating addresses where none is named."),
 )
 GLANCE = (*_connection(), *_endpoint("image"))
 CINDER = (

@@ -52,7 +52,7 @@ def test_placement_has_its_own_meaning_of_the_group_placement() -> None:
     [
         ("[quota]\ninstances = ten\n", r"\[quota\] instances cannot be used: .*in .*kilonova.conf.* 'ten'"),
         ("[quota]\ninstances = -2\n", r"\[quota\] instances cannot be used: .*-1"),
-        ("[DEFAULT]\nosapi_compute_unique_server_name_scope = town\n", "osapi_compute_unique_server_name_scope"),
+        ("[api]\nenable_instance_password = perhaps\n", r"\[api\] enable_instance_password"),
         ("quota\n", "cannot be read: .*kilonova.conf:1"),
     ],
 )

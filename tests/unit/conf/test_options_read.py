@@ -12,78 +12,36 @@ from kilonova.conf.load import APPLICATIONS
 PACKAGE = Path(kilonova.__file__).parent
 
 # This list may only shrink: each entry is a promise to an operator that is not kept yet.
-_UNREAD: dict[str, tuple[str, ...]] = {
-    "DEFAULT": (
-        "allow_resize_to_same_host", "cell_worker_thread_pool_size", "compute_driver",
-        "default_access_ip_network_name", "default_thread_pool_size", "flat_injected", "force_config_drive",
-        "instance_build_timeout", "instance_delete_interval", "long_rpc_timeout",
-        "max_concurrent_live_migrations", "max_concurrent_snapshots", "maximum_instance_delete_attempts",
-        "migrate_max_retries", "non_inheritable_image_properties", "osapi_compute_unique_server_name_scope",
-        "resize_confirm_window", "resume_guests_state_on_host_boot", "rpc_response_timeout",
-        "running_deleted_instance_action", "running_deleted_instance_poll_interval",
-        "running_deleted_instance_timeout", "scheduler_instance_sync_interval", "shelved_offload_time",
-        "shutdown_timeout", "state_path", "sync_power_state_interval",
-    ),
-    "api": (
-        "config_drive_skip_versions", "dhcp_domain", "instance_list_per_project_cells",
-        "list_records_by_skipping_down_cells", "metadata_cache_expiration", "use_neutron_default_nets",
-        "vendordata_jsonfile_path", "vendordata_providers",
-    ),
-    "api_database": (
-        "max_pool_size",
-    ),
-    "compute": (
-        "consecutive_build_service_disable_threshold", "cpu_dedicated_set", "cpu_shared_set",
-        "max_disk_devices_to_attach", "resource_provider_association_refresh",
-    ),
-    "conductor": (
-        "workers",
-    ),
-    "database": (
-        "max_pool_size",
-    ),
-    "filter_scheduler": (
-        "aggregate_image_properties_isolation_namespace", "aggregate_image_properties_isolation_separator",
-        "available_filters", "image_props_weight_multiplier", "image_props_weight_setting", "isolated_hosts",
-        "isolated_images", "max_instances_per_host", "max_io_ops_per_host", "pci_weight_multiplier",
-        "restrict_isolated_hosts_to_isolated_images", "track_instance_changes",
-    ),
-    "neutron": (
-        "default_floating_pool", "extension_sync_interval", "metadata_proxy_shared_secret",
-        "service_metadata_proxy",
-    ),
-    "placement": (
-        "allocation_candidates_generation_strategy",
-    ),
-    "placement_database": (
-        "max_pool_size",
-    ),
-    "quota": (
-        "count_usage_from_placement", "recheck_quota",
-    ),
-    "scheduler": (
-        "query_placement_for_routed_network_aggregates", "workers",
-    ),
-}
-UNREAD = frozenset((group, name) for group, names in _UNREAD.items() for name in names)
-
+UNREAD = frozenset((
+    # the RabbitMQ transport will read them
+    ("DEFAULT", "transport_url"), ("DEFAULT", "long_rpc_timeout"), ("DEFAULT", "rpc_response_timeout"),
+    # separate processes will read them
+    ("conductor", "workers"), ("scheduler", "workers"),
+    ("api_database", "connection"), ("database", "connection"), ("placement_database", "connection"),
+    ("api_database", "max_pool_size"), ("database", "max_pool_size"), ("placement_database", "max_pool_size"),
+    ("quota", "recheck_quota"),
+))  # fmt: skip
 
 READ_WHOLE = {"cors"}  # handed to oslo.middleware as a whole (kilonova.http.middleware)
 
 
 @cache
-def words() -> frozenset[str]:
-    """Every attribute name and every quoted name in the package outside the rows themselves."""
-    found: set[str] = set()
-    for path in PACKAGE.rglob("*.py"):
-        if path.parent.name == "conf" and path.name not in ("load.py",):
-            continue
-        text = path.read_text(encoding="utf-8")
-        found.update(re.findall(r"\.([a-z][a-z0-9_]*)\b", text))
-        found.update(re.findall(r"[\"']([a-z][a-z0-9_]*)[\"']", text))
-        if path.name == "settings.py":
-            found.update(re.findall(r"^\s+([a-z][a-z0-9_]*): ", text, re.M))
-    return frozenset(found)
+def sources() -> tuple[str, ...]:
+    """The package's files without the rows themselves."""
+    paths = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "conf" or path.name == "load.py"]
+    return tuple(path.read_text(encoding="utf-8") for path in paths)
+
+
+@cache
+def settings() -> str:
+    """The files that take options over by their names, in a loop or as fields of the same name."""
+    return "\n".join(text for text in sources() if "getattr(conf" in text or "getattr(options" in text)
+
+
+def is_read(group: str, name: str) -> bool:
+    """Whether a file reads `conf.name`, `….group.name`, or `group.name`/`options.name` of a group at hand."""
+    direct = rf"\bconf\.{name}\b" if group == "DEFAULT" else rf"\.{group}\.{name}\b|\b(group|options)\.{name}\b"
+    return any(re.search(direct, text) for text in sources()) or bool(re.search(rf"\b{name}\b", settings()))
 
 
 def unread() -> set[tuple[str, str]]:
@@ -92,7 +50,7 @@ def unread() -> set[tuple[str, str]]:
         for rows in APPLICATIONS.values()
         for group, options in rows.items()
         for option in options
-        if option.dest not in words() and group not in READ_WHOLE
+        if group not in READ_WHOLE and not is_read(group, option.dest)
     }
 
 
