@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kilonova.bus.calls import Call, Event, Ticket, VerbReport, Wake, wake_workflow
+from kilonova.core import clock
 from kilonova.core.context import preserved
 from kilonova.core.errors import KilonovaError
 from kilonova.core.pool import Executor, Pool
@@ -67,6 +68,7 @@ class Engine:
         self._live: dict[tuple[str, str], Entry] = {}
         self._unknown: set[tuple[str, str]] = set()
         self._journals: dict[str, sql.Journal] = {}
+        self._lease_ends: dict[str, float] = {}  # by our own clock, counted from before the renewal: never too late
         self._stopped = False
         self._housekeeper: Housekeeper | None = None
         self._recorder = recorder
@@ -167,10 +169,7 @@ class Engine:
     def renew(self) -> None:
         """Renew our leases. One that had lapsed means that others may have our work: everything is looked at again."""
         for name in self._world.databases():
-            if self._lease(name) < 0:
-                LOG.warning("the lease of conductor %s in %s had lapsed", self.me, name)
-                self._doubt(name)
-                self._adopt_mine(name)
+            self._renew(name)
 
     def poll(self, limit: int = 500) -> int:
         """Adopt workflows that nobody alive owns; how many were found."""
@@ -278,11 +277,11 @@ class Engine:
 
     def _advance(self, entry: Entry) -> None:
         with preserved():
-            run = entry.run or self._open(entry)
-            if run is None:
-                return
-            run.ctx.update_store()
             while True:
+                run = self._ready(entry)
+                if run is None:
+                    return
+                run.ctx.update_store()
                 with self._lock:
                     entry.waits = frozenset()
                     run.mail_seen = len(entry.mail)
@@ -297,6 +296,7 @@ class Engine:
 
     def _open(self, entry: Entry) -> ActiveRun | None:
         journal = self.journal(entry.database)
+        entry.dirty = False  # before the row is read, which says whether there are events
         if entry.epoch is not None:
             entry.run = reload(journal, entry, lambda row: self._make(entry, row))
             return entry.run
@@ -417,13 +417,31 @@ class Engine:
         if not self.desk.open(run.entry.key, ticket.host, ticket.id, row, request, run.ctx):
             raise VerbFailed("no_agent", f"No agent serves host {ticket.host}.", retriable=True)
 
+    def _ready(self, entry: Entry) -> ActiveRun | None:
+        """The run, if we may go on with it: after a stall beyond our lease it must be claimed anew first."""
+        ends = self._lease_ends.get(entry.database)
+        if ends is None or clock.monotonic() > ends:
+            self._renew(entry.database)
+            if ends is not None:
+                entry.run, entry.epoch, entry.dirty = None, None, True
+        return entry.run or self._open(entry)
+
     # -- leases ----------------------------------------------------------------------------------------------------
 
+    def _renew(self, name: str) -> None:
+        known = name in self._lease_ends
+        if self._lease(name) < 0 and known:
+            LOG.warning("the lease of conductor %s in %s had lapsed", self.me, name)
+            self._doubt(name)
+            self._adopt_mine(name)
+
     def _lease(self, name: str, seconds: float | None = None) -> int:
-        journal = self.journal(name)
+        journal, before = self.journal(name), clock.monotonic()
         length = self.settings.lease_s if seconds is None else seconds
         with journal.database.write() as connection:
-            return journal.lease(connection, self.host, int(length * 1000))
+            left = journal.lease(connection, self.host, int(length * 1000))
+        self._lease_ends[name] = before + length
+        return left
 
     def _adopt_mine(self, name: str) -> None:
         journal = self.journal(name)

@@ -118,6 +118,6 @@ def _end(journal: sql.Journal, connection: Connection, run: ActiveRun) -> list[s
     others = [live for live in sql.live_of(connection, journal.tables, run.subject) if live.id != run.id]
     if others:
         sql.add_event(connection, journal.tables, run.subject, ENDED, run.id, {"state": run.body.state})
-    else:
+    elif run.eventful:
         journal.forget_events(connection, run.subject)
     return others

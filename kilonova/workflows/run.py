@@ -79,6 +79,7 @@ class ActiveRun:
         self.mail_seen = 0
         self.used: set[tuple[str, str]] = set()
         self._stored: list[tuple[int, Delivered]] = []
+        entry.dirty = entry.dirty or row.eventful
         self._ports = ports
 
     @property
@@ -162,6 +163,11 @@ class ActiveRun:
     def news(self, waits: Sequence[tuple[str, str]]) -> bool:
         """Whether one of the waits has come since the step was called."""
         return (self.refresh() or len(self.entry.mail) > self.mail_seen) and self.has(waits)
+
+    @property
+    def eventful(self) -> bool:
+        """Whether the database may hold events of the subject."""
+        return self.entry.dirty or bool(self._stored)
 
     def has(self, waits: Sequence[tuple[str, str]]) -> bool:
         """Whether one of the waits has come."""

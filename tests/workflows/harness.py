@@ -225,6 +225,7 @@ class Driver:
         if not self.engine.live and not live_rows(self.stage.world):
             return True
         assert self.timers.jump(), f"stuck with {live_rows(self.stage.world)}"
+        self.engine.renew()  # as housekeeping would have meanwhile
         return False
 
 

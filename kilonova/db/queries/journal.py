@@ -57,7 +57,8 @@ class NewWorkflow:
 
 
 class Row(NamedTuple):
-    """One workflow as stored. wake_in: milliseconds until its deadline, negative when it has passed."""
+    """One workflow as stored. wake_in: milliseconds until its deadline, negative when it has passed. eventful:
+    whether events are kept for its subject."""
 
     id: str
     name: str
@@ -71,6 +72,7 @@ class Row(NamedTuple):
     epoch: int
     error: str | None
     wake_in: int | None
+    eventful: bool
 
 
 class StoredEvent(NamedTuple):
@@ -219,8 +221,12 @@ class Journal:
         return [row[0] for row in connection.execute(self._s.eventful, {"me": self.me})]
 
     def prune(self, connection: Connection, older_s: float, limit: int = 500) -> int:
-        """Delete up to `limit` workflows that ended more than so many seconds ago; how many were deleted."""
-        found = connection.execute(self._s.old, {"cutoff": clock.after(-older_s), "most": limit})
+        """Delete up to `limit` workflows that ended more than so many seconds ago, how many were deleted; and events
+        as old whose subject has no live workflow (they crossed the end of the last one).
+        """
+        cutoff = clock.after(-older_s)
+        connection.execute(self._s.prune_events, {"cutoff": cutoff})
+        found = connection.execute(self._s.old, {"cutoff": cutoff, "most": limit})
         ids = [row[0] for row in found]
         if ids:
             connection.execute(self._s.prune, {"ids": ids})
@@ -264,6 +270,7 @@ class _Sql:
     eventful: Any
     old: Any
     prune: Any
+    prune_events: Any
 
 
 def _p(name: str, type_: Any = None) -> sa.BindParameter[Any]:
@@ -278,12 +285,12 @@ def _sql(dialect: str, tables: JournalTables) -> _Sql:
 
 
 def _workflow_statements(dialect: str, tables: JournalTables, now: Any) -> dict[str, Any]:
-    w, _events, c = tables
+    w, e, c = tables
     live = w.c.state.in_(LIVE)
     dead = sa.select(c.c.id).where(c.c.lease_until < now)
     columns = (
         w.c.id, w.c.name, w.c.subject, w.c.params, w.c.context, w.c.state, w.c.step, w.c.log, w.c.owner, w.c.epoch,
-        w.c.error, (w.c.wake_at - now).label("wake_in"),
+        w.c.error, (w.c.wake_at - now).label("wake_in"), sa.exists().where(e.c.subject == w.c.subject).label("eventful"),
     )  # fmt: skip
     held = sa.and_(w.c.id == _p("b_id"), w.c.state == HELD)
     ours = sa.and_(w.c.id == _p("b_id"), w.c.owner == _p("me"), w.c.epoch == _p("b_epoch"))
@@ -332,6 +339,10 @@ def _event_statements(tables: JournalTables) -> dict[str, Any]:
         "forget": e.delete().where(of_subject),
         "forget_but": e.delete().where(of_subject, e.c.name.not_in(sa.bindparam("keep", expanding=True))),
         "eventful": eventful,
+        "prune_events": e.delete().where(
+            e.c.created_at < _p("cutoff"),
+            e.c.subject.not_in(sa.select(w.c.subject).where(w.c.state.in_((*LIVE, HELD)))),
+        ),
     }
 
 
