@@ -27,6 +27,10 @@ class MarkerNotFound(Invalid):
     code, message = "marker_not_found", "The marker {marker} could not be found."
 
 
+class Unstorable(Invalid):
+    code, message = "unstorable", "A value is too long, or holds a character that cannot be kept."
+
+
 class BadFilter(Invalid):
     code, message = "bad_filter", "{value!r} is not a valid value of {name}."
 
@@ -41,6 +45,7 @@ class Rows:
     """The statements of one table, built once. Rows go in and out as plain dictionaries.
 
     A condition is a mapping of column to value: a list means one of, None means null, all must hold.
+    Values that the database refuses raise Unstorable.
     """
 
     def __init__(self, table: sa.Table, key: str = "id") -> None:
@@ -56,31 +61,25 @@ class Rows:
     def find(self, connection: Connection, where: Mapping[str, Any] | None = None) -> list[Row]:
         """Every row for which the condition holds, in no promised order."""
         where = where or {}
-        result = connection.execute(_select(self.table, _shape(where)), _params(where))
+        result = _run(connection, _select(self.table, _shape(where)), _params(where))
         names = tuple(result.keys())
         return [dict(zip(names, row, strict=True)) for row in result]
 
     def insert(self, connection: Connection, values: Mapping[str, Any]) -> None:
         """Add one row. Raises Duplicate when a key or a unique value is taken."""
-        try:
-            connection.execute(self._insert, values)
-        except sa.exc.IntegrityError as error:
-            raise Duplicate from error
+        _run(connection, self._insert, values)
 
     def update(self, connection: Connection, where: str | Mapping[str, Any], values: Mapping[str, Any]) -> int:
         """Change the row with this key, or the rows of the condition; how many there were (compare-and-swap)."""
         where = {self.key: where} if isinstance(where, str) else where
         if not values:
             return len(self.find(connection, where))
-        try:
-            return connection.execute(_update(self.table, _shape(where)), {**_params(where), **values}).rowcount
-        except sa.exc.IntegrityError as error:
-            raise Duplicate from error
+        return _run(connection, _update(self.table, _shape(where)), {**_params(where), **values}).rowcount
 
     def delete(self, connection: Connection, where: str | Mapping[str, Any]) -> int:
         """Remove the row with this key, or the rows of the condition; how many there were."""
         where = {self.key: where} if isinstance(where, str) else where
-        return connection.execute(_delete(self.table, _shape(where)), _params(where)).rowcount
+        return _run(connection, _delete(self.table, _shape(where)), _params(where)).rowcount
 
     def conditions(self, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
         """The condition that query arguments ask for: those that name a column, read as the column's type.
@@ -119,6 +118,16 @@ def page(
             raise MarkerNotFound(marker=marker)
     end = len(ordered) if limit is None else start + limit
     return ordered[start:end], end < len(ordered)
+
+
+def _run(connection: Connection, statement: sa.Executable, params: Mapping[str, Any]) -> sa.CursorResult[Any]:
+    """The result of a statement; what the database says of the client's values becomes a domain error."""
+    try:
+        return connection.execute(statement, params)
+    except sa.exc.IntegrityError as error:
+        raise Duplicate from error
+    except sa.exc.DataError as error:
+        raise Unstorable from error
 
 
 def _read(name: str, kind: sa.types.TypeEngine[Any], text: str) -> Any:
