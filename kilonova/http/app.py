@@ -181,7 +181,7 @@ class App:
 
     def _route(self, request: Request) -> tuple[Place | None, list[Op]]:
         environ = request.environ
-        segments = environ.get("PATH_INFO", "").split("/")[1:]
+        segments = _decoded(environ.get("PATH_INFO", "")).split("/")[1:]
         found = self.router.find(segments)
         if found is None and self.service.project_in_path and len(segments) > 1 and _project_like(segments[0]):
             found = self.router.find(segments[1:])
@@ -320,6 +320,11 @@ def environ_has_context(request: Request) -> bool:
 
 def _statuses(op: Op, version: v.Version | None) -> tuple[int, ...]:
     return op.errors.at(version) if isinstance(op.errors, v.Since) else op.errors
+
+
+def _decoded(path: str) -> str:
+    """The path as text: WSGI hands its UTF-8 bytes over as Latin-1 (PEP 3333)."""
+    return path if path.isascii() else path.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def _project_like(segment: str) -> bool:
