@@ -240,3 +240,11 @@ def test_what_is_not_served_is_a_clear_404(demo: Client, path: str) -> None:
     answer = demo.ask("GET", path.replace("{id}", demo.create()["id"]))
     assert answer.status == 404
     assert "not a path that this embedded service serves" in answer.body["message"]
+
+
+def test_a_tag_in_the_path_may_be_any_text(demo: Client) -> None:
+    image = demo.create()["id"]
+    path = f"/v2/images/{image}/tags/" + "schön ✓".encode().decode("latin-1")  # as WSGI hands paths over
+    assert demo.ask("PUT", path).status == 204
+    assert demo.get(f"/v2/images/{image}")["tags"] == ["schön ✓"]
+    assert demo.names("?tag=sch%C3%B6n%20%E2%9C%93") == [None]
