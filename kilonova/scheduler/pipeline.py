@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 
 from kilonova.core import clock
 from kilonova.core.request_spec import Selection
@@ -270,11 +271,15 @@ class Round:
         """The winner of each server and, in the same cell, up to `max_attempts` - 1 hosts that won nothing."""
         wanted = self._request.settings.max_attempts - 1 if alternates else 0
         spare = self._spare(servers[-1]) if wanted > 0 else []
+        by_cell: dict[str, tuple[Selection, ...]] = {}
         found = []
         for server in servers:
-            winner = self._states[self._winners[server]]
-            others = [index for index in spare if self._states[index].cell_uuid == winner.cell_uuid][:wanted]
-            found.append((self._selection(self._winners[server]), *(self._selection(index) for index in others)))
+            winner = self._selection(self._winners[server])
+            cell = winner.cell_uuid
+            if cell not in by_cell:
+                near = (index for index in spare if self._states[index].cell_uuid == cell)
+                by_cell[cell] = tuple(self._selection(index) for index in islice(near, wanted))
+            found.append((winner, *by_cell[cell]))
         self._trace.alternates = tuple(dict.fromkeys(row.host for rows in found for row in rows[1:]))
         return tuple(found)
 

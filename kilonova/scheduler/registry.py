@@ -30,12 +30,17 @@ from kilonova.scheduler.filters import (
 )
 from kilonova.scheduler.plugins import Filter, RequestFilter, Weigher
 from kilonova.scheduler.request_filters import (
+    accelerators_filter,
     compute_status_filter,
+    ephemeral_encryption_filter,
     isolate_aggregates,
     map_az_to_placement_aggregate,
+    packed_virtqueue_filter,
     require_image_type_support,
     require_tenant_aggregate,
+    tpm_secret_security_filter,
     transform_image_metadata,
+    virtio_sound_filter,
 )
 from kilonova.scheduler.settings import SchedulerSettings
 from kilonova.scheduler.weighers import (
@@ -57,6 +62,11 @@ REQUEST_FILTERS: tuple[RequestFilter, ...] = (
     compute_status_filter.REQUEST_FILTER,
     isolate_aggregates.REQUEST_FILTER,
     transform_image_metadata.REQUEST_FILTER,
+    accelerators_filter.REQUEST_FILTER,
+    packed_virtqueue_filter.REQUEST_FILTER,
+    ephemeral_encryption_filter.REQUEST_FILTER,
+    virtio_sound_filter.REQUEST_FILTER,
+    tpm_secret_security_filter.REQUEST_FILTER,
 )
 
 FILTERS: Mapping[str, Filter] = {

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 import os_resource_classes
 
 from kilonova.core.request_spec import FlavorSpec, RequestSpec
+from kilonova.scheduler.guest_features import needs
 from kilonova.scheduler.plugins import Additions
 
 LOG = logging.getLogger(__name__)
@@ -73,6 +74,10 @@ def _groups(spec: RequestSpec) -> tuple[dict[str, Group], str | None]:
     for key, value in spec.image.properties.items():
         if key.startswith("trait:") and value == "required":
             unnamed.required.add(key.removeprefix("trait:"))
+    for need in needs(spec):
+        unnamed.resources.update(need.resources)
+        unnamed.required |= need.required
+        unnamed.forbidden |= need.forbidden
     _add_defaults(groups, spec)
     for group in groups.values():
         group.resources = {name: amount for name, amount in group.resources.items() if amount}

@@ -25,7 +25,8 @@ def added(name: str, *, settings: SchedulerSettings | None = None, **asked: Any)
 def test_the_order_is_the_canonical_one_and_never_changes() -> None:
     assert list(ROWS) == [
         "require_tenant_aggregate", "map_az_to_placement_aggregate", "require_image_type_support",
-        "compute_status_filter", "isolate_aggregates", "transform_image_metadata",
+        "compute_status_filter", "isolate_aggregates", "transform_image_metadata", "accelerators_filter",
+        "packed_virtqueue_filter", "ephemeral_encryption_filter", "virtio_sound_filter", "tpm_secret_security_filter",
     ]  # fmt: skip
 
 
@@ -122,3 +123,36 @@ def test_image_properties_become_traits_all_or_none() -> None:
     )
     assert added("transform_image_metadata", image=good | {"hw_vif_model": "carrier-pigeon"}) is None
     assert added("transform_image_metadata", image={"os_distro": "debian"}) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "extra_specs", "image", "traits"),
+    [
+        ("accelerators_filter", {}, {}, None),
+        ("accelerators_filter", {"accel:device_profile": "fpga"}, {}, {"COMPUTE_ACCELERATORS"}),
+        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "false"}, {"hw_virtio_packed_ring": True}, None),
+        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "True"}, {}, {"COMPUTE_NET_VIRTIO_PACKED"}),
+        ("packed_virtqueue_filter", {}, {"hw_virtio_packed_ring": True}, {"COMPUTE_NET_VIRTIO_PACKED"}),
+        ("ephemeral_encryption_filter", {}, {}, None),
+        ("ephemeral_encryption_filter", {"hw:ephemeral_encryption": "yes"}, {}, {"COMPUTE_EPHEMERAL_ENCRYPTION"}),
+        ("ephemeral_encryption_filter", {"hw:ephemeral_encryption": "yes"}, {"hw_ephemeral_encryption_format": "luks"},
+         {"COMPUTE_EPHEMERAL_ENCRYPTION", "COMPUTE_EPHEMERAL_ENCRYPTION_LUKS"}),
+        ("virtio_sound_filter", {"hw:sound_model": "ich9"}, {}, None),
+        ("virtio_sound_filter", {}, {"hw_sound_model": "virtio"}, {"COMPUTE_SOUND_MODEL_VIRTIO"}),
+        ("tpm_secret_security_filter", {"hw:tpm_secret_security": "host"}, {}, None),
+        ("tpm_secret_security_filter", {"hw:tpm_version": "2.0"}, {}, {"COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER"}),
+        ("tpm_secret_security_filter", {"hw:tpm_secret_security": "host"}, {"hw_tpm_version": "2.0"},
+         {"COMPUTE_SECURITY_TPM_SECRET_SECURITY_HOST"}),
+    ],
+)  # fmt: skip
+def test_a_feature_of_the_guest_becomes_root_traits(
+    name: str, extra_specs: dict[str, str], image: dict[str, Any], traits: set[str] | None
+) -> None:
+    found = added(name, extra_specs=extra_specs, image=image)
+    assert (found and set(found.required)) == traits
+    assert ROWS[name].enabled(SchedulerSettings())
+
+
+def test_a_keeper_of_secrets_that_does_not_exist_ends_the_request() -> None:
+    with pytest.raises(RequestFilterFailed, match="none of user, host, deployment"):
+        added("tpm_secret_security_filter", extra_specs={"hw:tpm_version": "2.0", "hw:tpm_secret_security": "nobody"})

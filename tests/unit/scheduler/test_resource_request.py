@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kilonova.core.request_spec import FlavorSpec, ImageSpec, RequestSpec
+from kilonova.scheduler.guest_features import cpus_of
 from kilonova.scheduler.plugins import Additions
 from kilonova.scheduler.resource_request import requested_traits, to_query
 
@@ -117,3 +118,59 @@ def test_the_query_does_not_depend_on_the_order_of_extra_specs(keys: list[str]) 
     assert text == (
         "required=CUSTOM_A&required1=CUSTOM_B&resources=DISK_GB%3A10%2CMEMORY_MB%3A2048%2CVCPU%3A3&resources1=VGPU%3A3"
     )
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "image", "resources"),
+    [
+        ({"hw:cpu_policy": "dedicated"}, {}, {"PCPU": 4}),
+        ({}, {"hw_cpu_policy": "dedicated"}, {"PCPU": 4}),
+        ({"hw:cpu_policy": "shared"}, {}, {"VCPU": 4}),
+        ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"}, {}, {"PCPU": 5}),
+        ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0-2"}, {}, {"PCPU": 3, "VCPU": 1}),
+        ({"hw:cpu_policy": "mixed", "hw:cpu_realtime_mask": "^0"}, {}, {"PCPU": 3, "VCPU": 1}),
+        ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "3", "hw:emulator_threads_policy": "isolate"}, {},
+         {"PCPU": 2, "VCPU": 3}),
+        ({"hw:mem_encryption": "true"}, {}, {"VCPU": 4, "MEM_ENCRYPTION_CONTEXT": 1}),
+        ({"hw:pmem": "big,small,big"}, {},
+         {"VCPU": 4, "CUSTOM_PMEM_NAMESPACE_BIG": 2, "CUSTOM_PMEM_NAMESPACE_SMALL": 1}),
+    ],
+)  # fmt: skip
+def test_features_of_the_guest_ask_for_resources(
+    extra_specs: dict[str, str], image: dict[str, Any], resources: dict[str, int]
+) -> None:
+    (text,) = query(spec(extra_specs, image, vcpus=4, memory_mb=0, root_gb=0))["resources"]
+    assert {name: int(n) for name, n in (pair.split(":") for pair in text.split(","))} == resources
+
+
+@pytest.mark.parametrize(
+    ("extra_specs", "image", "traits"),
+    [
+        ({"hw:cpu_thread_policy": "require"}, {}, "HW_CPU_HYPERTHREADING"),
+        ({}, {"hw_cpu_thread_policy": "isolate"}, "!HW_CPU_HYPERTHREADING"),
+        ({"hw:mem_encryption": "true"}, {}, "HW_CPU_X86_AMD_SEV"),
+        ({"hw:mem_encryption": "true"}, {"hw_mem_encryption_model": "intel-tdx"}, "HW_CPU_X86_INTEL_TDX"),
+        ({"hw:tpm_version": "1.2"}, {}, "COMPUTE_SECURITY_TPM_1_2,COMPUTE_SECURITY_TPM_TIS"),
+        ({}, {"hw_tpm_version": "2.0", "hw_tpm_model": "tpm-crb"},
+         "COMPUTE_SECURITY_TPM_2_0,COMPUTE_SECURITY_TPM_CRB"),
+        ({"hw:pci_numa_affinity_policy": "socket"}, {}, "COMPUTE_SOCKET_PCI_NUMA_AFFINITY"),
+        ({"os:secure_boot": "required"}, {}, "COMPUTE_SECURITY_UEFI_SECURE_BOOT"),
+        ({"os:secure_boot": "disabled"}, {}, None),
+        ({"hw:maxphysaddr_mode": "emulate"}, {}, "COMPUTE_ADDRESS_SPACE_EMULATED"),
+        ({"hw:maxphysaddr_mode": "passthrough"}, {}, "COMPUTE_ADDRESS_SPACE_PASSTHROUGH"),
+        ({}, {"hw_firmware_stateless": "true", "hw_firmware_type": "uefi"}, "COMPUTE_SECURITY_STATELESS_FIRMWARE"),
+        ({}, {"hw_firmware_stateless": "true", "hw_firmware_type": "bios"}, None),
+    ],
+)  # fmt: skip
+def test_features_of_the_guest_ask_for_traits(
+    extra_specs: dict[str, str], image: dict[str, Any], traits: str | None
+) -> None:
+    assert query(spec(extra_specs, image)).get("required") == (None if traits is None else [traits])
+
+
+@pytest.mark.parametrize(
+    ("mask", "count"),
+    [("0-3", 4), ("0,2", 2), ("0-3,^1", 3), ("^0", 7), ("^0-3", 4), ("0-99", 8), ("9", 0), ("x", 0), ("", 0)],
+)
+def test_a_mask_names_cpus(mask: str, count: int) -> None:
+    assert cpus_of(mask, 8) == count
