@@ -118,6 +118,9 @@ def _layer(module: str, name: str, app: WsgiApp, conf: Any) -> WsgiApp:
     return layer
 
 
+_OWN_ID_HEADERS = {"compute": ("x-compute-request-id",)}
+
+
 class _Core:
     """Request id, access log, size, authentication and context in one frame."""
 
@@ -126,7 +129,7 @@ class _Core:
     ) -> None:
         self._app = app
         self._service = service
-        self._compute = service == "compute"
+        self._id_headers = (*_OWN_ID_HEADERS.get(service, ()), "x-openstack-request-id")
         self._max_body = max_body
         self._auth = auth
         self._policy = policy
@@ -138,7 +141,7 @@ class _Core:
         inbound = environ.get("HTTP_X_OPENSTACK_REQUEST_ID")
         if inbound and ids.is_request_id(inbound):
             environ["openstack.global_request_id"] = inbound
-        extra = self._id_headers(environ, request_id)
+        extra = tuple((name, request_id) for name in self._id_headers)
         said: list[Any] = ["500", ()]
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
@@ -154,13 +157,6 @@ class _Core:
         finally:
             _restore(before)
             log.leave(service)
-
-    def _id_headers(self, environ: dict[str, Any], request_id: str) -> tuple[tuple[str, str], ...]:
-        if not self._compute:
-            return (("x-openstack-request-id", request_id),)
-        if not environ.get("PATH_INFO", "").startswith("/v2"):
-            return ()
-        return (("x-compute-request-id", request_id), ("x-openstack-request-id", request_id))
 
     def _answer(self, environ: dict[str, Any], start: Any) -> Iterable[bytes]:
         fault = self._check_body(environ)
