@@ -12,7 +12,6 @@ from sqlalchemy.engine import Connection
 
 from kilonova.core import ids
 from kilonova.embedded.identity import grants
-from kilonova.embedded.identity.passwords import hash_secret
 from kilonova.embedded.identity.tables import DOMAINS, ENDPOINTS, GRANTS, PROJECTS, REGIONS, ROLES, SERVICES, USERS
 from kilonova.embedded.identity.tokens import revoke_all
 from kilonova.embedded.identity.world import Identity, Revocation
@@ -66,7 +65,7 @@ def bootstrap(
     with identity.database.read() as connection:
         stale = [name for name in passwords if _stale(identity, connection, name, passwords[name], name in follow)]
     # Hashed before the transaction, one salt for those who share a password anyway.
-    hashes = {password: hash_secret(password) for password in {passwords[name] for name in stale}}
+    hashes = {password: identity.verifier.hash(password) for password in {passwords[name] for name in stale}}
     with identity.database.write() as connection:
         _ensure(connection, DOMAINS, {"id": DOMAIN}, {"name": "Default", "description": "The default domain"})
         for name in ROLE_NAMES:

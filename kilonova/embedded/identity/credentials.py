@@ -9,7 +9,6 @@ from kilonova.core import clock, ids
 from kilonova.core.errors import Forbidden, Invalid, Unsupported
 from kilonova.embedded.identity.access import caller, user_of_path
 from kilonova.embedded.identity.nouns import ANY_QUERY, NounNotFound, listed
-from kilonova.embedded.identity.passwords import hash_secret
 from kilonova.embedded.identity.tables import CREDENTIALS, ROLES
 from kilonova.embedded.identity.tokens import revoke_all
 from kilonova.embedded.identity.world import Revocation, Token
@@ -78,7 +77,7 @@ def _create(req: Request) -> dict[str, Any]:
     secret = body.get("secret") or ids.new_password(64)
     row = {
         "id": ids.new_hex(), "name": body["name"], "description": body.get("description"),
-        "user_id": token.user["id"], "project_id": token.project["id"], "secret_hash": hash_secret(secret),
+        "user_id": token.user["id"], "project_id": token.project["id"], "secret_hash": req.world.verifier.hash(secret),
         "role_ids": _roles(token, body.get("roles")), "unrestricted": bool(body.get("unrestricted")),
         "expires_at": _expiry(body.get("expires_at")),
     }  # fmt: skip

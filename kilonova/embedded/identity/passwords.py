@@ -35,24 +35,35 @@ class Verifier:
         self._lock = threading.Lock()
         self._nobody: str | None = None
 
+    def hash(self, secret: str) -> str:
+        """`hash_secret`, and remembered at once: whoever makes an account mostly logs in with it next."""
+        hashed = hash_secret(secret)
+        self._remember(self._mark(secret, hashed))
+        return hashed
+
     def matches(self, secret: str, hashed: str | None) -> bool:
         """Whether `secret` is what was hashed. Without a hash the answer is no, after the usual time."""
         if hashed is None:
             _matches(secret, self._decoy())
             return False
-        mark = hmac.digest(self._key, f"{hashed}\0{secret}".encode("utf-8", "surrogatepass"), "sha256")
-        now = clock.monotonic()
+        mark = self._mark(secret, hashed)
         with self._lock:
-            if self._seen.get(mark, 0.0) > now:
+            if self._seen.get(mark, 0.0) > clock.monotonic():
                 return True
         if not _matches(secret, hashed):
             return False
+        self._remember(mark)
+        return True
+
+    def _mark(self, secret: str, hashed: str) -> bytes:
+        return hmac.digest(self._key, f"{hashed}\0{secret}".encode("utf-8", "surrogatepass"), "sha256")
+
+    def _remember(self, mark: bytes) -> None:
         with self._lock:
-            self._seen[mark] = now + _MEMORY_SECONDS
+            self._seen[mark] = clock.monotonic() + _MEMORY_SECONDS
             self._seen.move_to_end(mark)
             while len(self._seen) > _MEMORY_SIZE:
                 self._seen.popitem(last=False)
-        return True
 
     def _decoy(self) -> str:
         if self._nobody is None:

@@ -9,7 +9,6 @@ from sqlalchemy.engine import Connection
 from kilonova.core import ids
 from kilonova.embedded.identity.access import user_of_path
 from kilonova.embedded.identity.nouns import Noun, NounNotFound, find, list_op, merged, split, view
-from kilonova.embedded.identity.passwords import hash_secret
 from kilonova.embedded.identity.projects import own_domain
 from kilonova.embedded.identity.tables import CREDENTIALS, DOMAINS, GRANTS, USERS
 from kilonova.embedded.identity.tokens import BadCredentials, revoke_all
@@ -59,7 +58,7 @@ def _create(req: Request) -> dict[str, Any]:
     row = {"id": ids.new_hex(), "enabled": True, "description": "", "default_project_id": None, **split(USER, body)}
     row["domain_id"] = body.get("domain_id") or own_domain(req)
     if body.get("password") is not None:
-        row["password_hash"] = hash_secret(body["password"])
+        row["password_hash"] = req.world.verifier.hash(body["password"])
     with req.world.database.write() as connection:
         if DOMAINS.get(connection, row["domain_id"]) is None:
             raise NounNotFound(noun="domain", id=row["domain_id"])
@@ -73,7 +72,7 @@ def _update(req: Request) -> dict[str, Any]:
     changes = merged(USER, row, body)
     changes.pop("domain_id", None)
     if "password" in body:
-        changes["password_hash"] = hash_secret(body["password"]) if body["password"] is not None else None
+        changes["password_hash"] = req.world.verifier.hash(body["password"]) if body["password"] is not None else None
     _store(req, row["id"], changes, revoke="password" in body or not changes.get("enabled", True))
     return {"user": _view(req, {**row, **changes})}
 
@@ -83,7 +82,7 @@ def _change_password(req: Request) -> None:
     row = find(req, USER, req.path["user_id"])
     if not req.world.verifier.matches(given["original_password"], row["password_hash"]):
         raise BadCredentials
-    _store(req, row["id"], {"password_hash": hash_secret(given["password"])}, revoke=True)
+    _store(req, row["id"], {"password_hash": req.world.verifier.hash(given["password"])}, revoke=True)
 
 
 def _store(req: Request, user_id: str, changes: Row, *, revoke: bool) -> None:

@@ -53,3 +53,11 @@ def test_an_unknown_user_costs_as_much_as_a_wrong_password(work: list[str]) -> N
     work.clear()
     assert not verifier.matches("pw", None)
     assert work == ["pw"]
+
+
+def test_a_secret_is_known_from_when_it_was_set(work: list[str]) -> None:
+    verifier = Verifier()
+    hashed = verifier.hash("pw")
+    assert verifier.matches("pw", hashed)
+    assert not verifier.matches("no", hashed)
+    assert work == ["pw", "no"]
