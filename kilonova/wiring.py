@@ -259,7 +259,6 @@ def _down_after(conf: Any) -> float:
 
 def _overrides(settings: AllInOne) -> dict[str, Any]:
     return {
-        "state_path": str(settings.state_dir),
         "log_file": str(settings.log_file),
         "simulated.hosts": settings.hosts,
         "host": socket.gethostname(),
