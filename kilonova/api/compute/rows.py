@@ -4,7 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from kilonova.api.compute import flavors, server_external_events, servers, versions
+from kilonova.api.compute import (
+    flavors,
+    keypairs,
+    server_external_events,
+    server_instance_actions,
+    servers,
+    versions,
+)
+from kilonova.api.compute.server_actions import console
 from kilonova.http.op import Op
 
-OPS: Final[tuple[Op, ...]] = (*versions.OPS, *flavors.OPS, *servers.OPS, *server_external_events.OPS)
+_MODULES = (
+    versions,
+    flavors,
+    keypairs,
+    servers,
+    server_instance_actions,
+    server_external_events,
+    console,
+)
+
+OPS: Final[tuple[Op, ...]] = tuple(op for module in _MODULES for op in module.OPS)
