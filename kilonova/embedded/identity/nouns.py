@@ -60,10 +60,11 @@ def listed(req: Request, plural: str, objects: list[Any]) -> dict[str, Any]:
 
 def select(req: Request, noun: Noun) -> list[Row]:
     """The rows that the query asks for, by id."""
-    asked = {name: values for name, values in req.query.items() if name in noun.shown}
+    asked = {name: values for name, values in req.query.items() if name in noun.shown and name != "tags"}
+    tags = {tag for text in req.query.get("tags", ()) for tag in text.split(",")}
     with req.world.database.read() as connection:
         rows = noun.rows.find(connection, noun.rows.conditions(asked))
-    return page(rows, sort=(("id", "asc"),))[0]
+    return page((row for row in rows if tags <= set(row.get("tags", ()))), sort=(("id", "asc"),))[0]
 
 
 def split(noun: Noun, body: Mapping[str, Any]) -> Row:

@@ -88,6 +88,13 @@ def test_a_project_is_created_shown_changed_and_deleted(admin: Client) -> None:
     assert admin.ask("GET", f"/v3/projects/{project['id']}").status == 404
 
 
+def test_projects_are_found_by_all_of_some_tags(admin: Client) -> None:
+    admin.make("project", name="p", tags=["a", "b"])
+    for query, names in (("tags=a", ["p"]), ("tags=a,b", ["p"]), ("tags=a,c", []), ("enabled=true&tags=b", ["p"])):
+        assert [row["name"] for row in admin.get(f"/v3/projects?{query}")["projects"]] == names
+    assert admin.ask("GET", "/v3/projects?enabled=perhaps").status == 400
+
+
 @pytest.mark.parametrize("noun", ["project", "user", "role", "domain"])
 def test_a_name_is_no_id_and_is_taken_only_once(admin: Client, noun: str) -> None:
     admin.make(noun, name="twice")
