@@ -1,118 +1,20 @@
-"""How the engine runs, parks, wakes, cancels, records and closes workflows: one conductor and a clock that jumps."""
+"""How the engine runs, cancels, records and closes workflows: one conductor and a clock that jumps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from kilonova.bus.calls import Event
 from kilonova.core.context import current
 from kilonova.core.errors import Conflict, Unavailable
 from kilonova.db.queries import journal as sql
 from kilonova.workflows.preempt import others_end
-from kilonova.workflows.step import NOTHING, Alternates, Done, Failure, Parked, Run, Step, Workflow
-from tests.workflows.harness import Driver, Faults, JumpingClock, Stage, jumping_clock
-from tests.workflows.toy import CELL, SERVER, begin, kept_events, make_world, rows
-
-Seen = list[Any]
-
-
-class Recording:
-    """A recorder that remembers, with the number of the commit it belongs to."""
-
-    def __init__(self, faults: Faults) -> None:
-        self.faults, self.seen = faults, []  # type: ignore[var-annotated]
-        self.refuse: set[str] = set()
-
-    def step_started(self, connection: Any, run: Run, step: Step) -> None:
-        if step.name in self.refuse:
-            raise Conflict(f"not {step.name}")
-        self.seen.append((self.faults.commits, "started", step.name))
-
-    def step_finished(self, connection: Any, run: Run, step: Step, error: Failure | None) -> None:
-        self.seen.append((self.faults.commits, "finished", step.name, error and error.code))
-
-    def workflow_finished(self, connection: Any, run: Run, workflow: Workflow, error: Failure | None) -> None:
-        self.seen.append((self.faults.commits, "over", workflow.name, error and error.code))
-
-
-class Lab:
-    """A conductor over one cell, and workflows made on the spot."""
-
-    def __init__(self, folder: Path, jumping: JumpingClock) -> None:
-        self.faults = Faults()
-        self.world, self.pool = make_world(folder, self.faults)
-        self.clock, self.recorder = jumping, Recording(self.faults)
-
-    def open(self, *workflows: Workflow) -> Driver:
-        stage = Stage(self.world, workflows, lambda: None, lambda: None, self.pool, self.world.bus,
-                      recorder=self.recorder)  # fmt: skip
-        self.driver = Driver(stage, self.clock)
-        self.engine = self.driver.engine
-        self.engine.recover()
-        return self.driver
-
-    def begin(self, name: str = "w", id_: str = "w1", subject: str = SERVER) -> None:
-        begin(self.world, ["host-1"], id_=id_, name=name, subject=subject)
-        self.engine.wake(CELL, id_)
-        self.pool.run()
-
-    def event(self, name: str, key: str = "", subject: str = SERVER) -> None:
-        self.engine.deliver([Event(CELL, subject, name, key)])
-        self.pool.run()
-
-    def row(self, id_: str = "w1") -> sql.Row:
-        database, tables = self.world.database(CELL)
-        with database.read() as connection:
-            found = sql.Journal(database, tables, "test").load(connection, id_)
-        assert found is not None
-        return found
-
-    @property
-    def states(self) -> dict[str, str]:
-        return rows(self.world)
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> Iterator[Lab]:
-    with jumping_clock() as jumping:
-        made = Lab(tmp_path, jumping)
-        yield made
-        made.world.database(CELL)[0].dispose()
-
-
-def said(seen: Seen, word: str, result: Any = None) -> Callable[[Any, Run], Any]:
-    """A step function that says a word and then answers or raises."""
-
-    def function(_world: Any, run: Run) -> Any:
-        seen.append(word)
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    return function
-
-
-def waiting(seen: Seen, *waits: tuple[str, str], seconds: float = 60) -> Callable[[Any, Run], Any]:
-    """A do that is done when all its events came."""
-
-    def function(_world: Any, run: Run) -> Any:
-        seen.append(("expired" if run.expired else "called", len(run.events)))
-        if all(run.event(*wait) for wait in waits):
-            return Done()
-        return None if run.expired else Parked(waits, seconds)
-
-    return function
-
-
-def steps(seen: Seen, *names: str, **failures: Exception) -> tuple[Step, ...]:
-    """Steps that say their names, and undos that say `-name`; some raise."""
-    return tuple(Step(n, said(seen, n, failures.get(n)), undo=said(seen, f"-{n}")) for n in names)
-
+from kilonova.workflows.step import NOTHING, Alternates, Done, Failure, Run, Step, Workflow
+from tests.unit.workflows.lab import Lab, Seen, said, steps, waiting
+from tests.workflows.toy import CELL, SERVER, kept_events
 
 # -- order, records, commits ----------------------------------------------------------------------------------------
 
@@ -314,133 +216,6 @@ def test_trouble_that_does_not_end_fails_the_step(lab: Lab) -> None:
     lab.driver.run()
     assert seen == ["a"] * 6 + ["-a"]
     assert lab.states == {"w1": "undone"}
-
-
-# -- waiting ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_event_wakes_who_waits_for_it_and_is_then_gone(lab: Lab) -> None:
-    seen: Seen = []
-    lab.open(Workflow("w", (Step("a", waiting(seen, ("plugged", "p")), undo=NOTHING),
-                            Step("b", waiting(seen, ("other", "")), undo=NOTHING))))  # fmt: skip
-    lab.begin()
-    assert (lab.row().state, seen) == ("parked", [("called", 0)])
-    lab.event("plugged", "another port")
-    assert seen == [("called", 0)]
-    lab.event("plugged", "p")
-    assert lab.row().step == 1
-    assert kept_events(lab.world) == 1  # the one for another port: until the end
-    lab.event("other")
-    assert lab.states == {"w1": "done"}
-    assert kept_events(lab.world) == 0
-
-
-def test_an_event_that_comes_before_the_wait_counts(lab: Lab) -> None:
-    seen: Seen = []
-    lab.open(Workflow("w", (Step("a", waiting(seen, ("first", "")), undo=NOTHING),
-                            Step("b", waiting(seen, ("early", "k")), undo=NOTHING))))  # fmt: skip
-    lab.begin()
-    lab.event("early", "k")
-    assert lab.row().step == 0
-    lab.event("first")
-    assert lab.states == {"w1": "done"}
-
-
-def test_an_event_that_comes_while_the_step_runs_is_not_missed(lab: Lab) -> None:
-    calls: Seen = []
-
-    def do(_world: Any, run: Run) -> Any:
-        calls.append(len(run.events))
-        if run.event("now"):
-            return Done()
-        lab.engine.deliver([Event(CELL, SERVER, "now")])
-        return Parked((("now", ""),), 60)
-
-    lab.open(Workflow("w", (Step("a", do, undo=NOTHING),)))
-    lab.begin()
-    assert lab.states == {"w1": "done"}
-    assert calls == [0, 1]
-
-
-def test_all_of_several_events_are_waited_for_without_a_thread(lab: Lab) -> None:
-    seen: Seen = []
-    lab.open(Workflow("w", (Step("a", waiting(seen, ("e", "1"), ("e", "2")), undo=NOTHING),)))
-    lab.begin()
-    lab.event("e", "2")
-    assert lab.row().state == "parked"
-    lab.event("e", "1")
-    assert lab.states == {"w1": "done"}
-    assert seen == [("called", 0), ("called", 1), ("called", 2)]
-
-
-def test_a_deadline_wakes_the_step_with_expired_set(lab: Lab) -> None:
-    seen: Seen = []
-    lab.open(Workflow("w", (Step("a", waiting(seen, ("never", ""), seconds=300), undo=NOTHING),)))
-    lab.begin()
-    lab.driver.run()
-    assert seen == [("called", 0), ("expired", 0)]
-    assert lab.clock.seconds == 300
-
-
-def test_a_deadline_that_passes_while_nobody_lives_is_seen_by_who_adopts(lab: Lab) -> None:
-    seen: Seen = []
-    workflow = Workflow("w", (Step("a", waiting(seen, ("never", ""), seconds=-1), undo=NOTHING),))
-    lab.open(workflow)
-    lab.begin()
-    lab.driver.crash(same_id=True)
-    lab.driver.engine.recover()
-    lab.pool.run()
-    assert seen[-1] == ("expired", 0)
-
-
-def test_elapsed_counts_from_the_steps_start_over_all_its_waits(lab: Lab) -> None:
-    seen: Seen = []
-
-    def do(_world: Any, run: Run) -> Any:
-        seen.append(run.elapsed)
-        return Done() if run.elapsed >= 9 else Parked(seconds=3)
-
-    lab.open(Workflow("w", (Step("a", do, undo=NOTHING), Step("b", do, undo=NOTHING))))
-    lab.begin()
-    lab.driver.run()
-    assert seen == [0, 3, 6, 9, 0, 3, 6, 9]
-
-
-def test_an_event_for_a_subject_without_workflows_is_not_kept(lab: Lab) -> None:
-    lab.open(Workflow("w", steps([], "a")))
-    lab.event("plugged", "p")
-    assert kept_events(lab.world) == 0
-
-
-def test_events_of_a_failed_attempt_do_not_count_for_the_next(lab: Lab) -> None:
-    seen: Seen = []
-
-    def do(_world: Any, run: Run) -> Any:
-        seen.append((run.attempt, [event.key for event in run.events]))
-        if run.attempt == 1:
-            raise ValueError("full")
-        return Parked((("plugged", "p"),), 60)
-
-    lab.open(Workflow("w", (
-        Step("a", waiting([], ("go", "")), undo=NOTHING),
-        Alternates((Step("b", do, undo=NOTHING),), lambda world, run: True),
-    )))  # fmt: skip
-    lab.begin()
-    lab.event("plugged", "p")
-    lab.event("go")
-    assert seen == [(1, ["p"]), (2, [])]
-
-
-def test_runs_beyond_what_memory_may_hold_are_read_again(tmp_path: Path) -> None:
-    with jumping_clock() as jumping:
-        lab = Lab(tmp_path, jumping)
-        seen: Seen = []
-        lab.open(Workflow("w", (Step("a", waiting(seen, ("e", "")), undo=NOTHING),)))
-        object.__setattr__(lab.engine.settings, "kept_runs", 0)
-        lab.begin()
-        assert [entry.run for entry in lab.engine._live.values()] == [None]
-        lab.event("e")
-        assert lab.states == {"w1": "done"}
 
 
 # -- cancelling, giving way ------------------------------------------------------------------------------------------
