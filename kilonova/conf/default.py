@@ -10,7 +10,6 @@ OPTS = (
         help="Name of this host in the services table; agents of several simulated hosts append a number.",
     ),
     cfg.StrOpt("my_ip", help="Address of this host on the management network."),
-    cfg.StrOpt("state_path", help="Directory for what must survive a restart and is not in a database."),
     cfg.StrOpt(
         "internal_service_availability_zone", default="internal",
         help="Zone in which services other than hosts are listed.",

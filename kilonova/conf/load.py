@@ -106,9 +106,14 @@ def load(
         _override(conf, group or None, name, value)
     _check(conf, rows)
     if warn:
-        for line in without_effect(paths, rows):
-            LOG.warning("%s", line)
+        warn_without_effect(paths, application=application)
     return conf
+
+
+def warn_without_effect(files: Iterable[str | Path], *, application: str = "compute") -> None:
+    """Log once what of the files nobody reads; for a caller that sets up logging only after `load(…, warn=False)`."""
+    for line in without_effect([str(path) for path in files], APPLICATIONS[application]):
+        LOG.warning("%s", line)
 
 
 def _override(conf: cfg.ConfigOpts, group: str | None, name: str, value: Any) -> None:

@@ -19,7 +19,6 @@ HERE = Path(__file__).parent
 OTHER_DEFAULTS = {
     ("DEFAULT", "host"): "filled in when the configuration is loaded",
     ("DEFAULT", "my_ip"): "filled in when the configuration is loaded",
-    ("DEFAULT", "state_path"): "the state directory of the deployment",
 }
 
 

@@ -19,7 +19,7 @@ UNREAD = frozenset((
     ("conductor", "workers"), ("scheduler", "workers"),
     ("api_database", "connection"), ("database", "connection"), ("placement_database", "connection"),
     ("api_database", "max_pool_size"), ("database", "max_pool_size"), ("placement_database", "max_pool_size"),
-    ("quota", "recheck_quota"), ("DEFAULT", "state_path"),
+    ("quota", "recheck_quota"),
 ))  # fmt: skip
 
 READ_WHOLE = {"cors"}  # handed to oslo.middleware as a whole (kilonova.http.middleware)
