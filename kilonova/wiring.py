@@ -35,7 +35,7 @@ from kilonova.conductor.heartbeat import CONDUCTOR, SCHEDULER, Heartbeat
 from kilonova.conductor.reports import AgentReports, NewHosts
 from kilonova.conductor.service import Conductor
 from kilonova.conf.all_in_one import AllInOne
-from kilonova.conf.load import load
+from kilonova.conf.load import load, warn_without_effect
 from kilonova.core import json, liveness, log
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries.hosts import AgentDirectory
@@ -165,8 +165,9 @@ class EventsToCompute:
 
 def all_in_one(settings: AllInOne) -> Cloud:
     """The cloud that `kilonova up` runs; nothing of it is started yet. ConfigError for a bad configuration."""
-    conf = load(settings.config_files, _overrides(settings))
+    conf = load(settings.config_files, _overrides(settings), warn=False)
     log.setup(conf, "kilonova")
+    warn_without_effect(settings.config_files)
     base = settings.base_url
     root = _Later()
     transport = RoutedTransport({base: WsgiTransport(root)}, SocketTransport())
