@@ -131,15 +131,16 @@ def _run(connection: Connection, statement: sa.Executable, params: Mapping[str, 
 
 
 def _read(name: str, kind: sa.types.TypeEngine[Any], text: str) -> Any:
+    if isinstance(kind, sa.DateTime | sa.JSON):
+        raise BadFilter(name=name, value=text)
     if isinstance(kind, sa.Boolean):
         if text.lower() not in ("true", "false", "1", "0"):
             raise BadFilter(name=name, value=text)
         return text.lower() in ("true", "1")
     if isinstance(kind, sa.Integer):
-        try:
-            return int(text)
-        except ValueError as error:
-            raise BadFilter(name=name, value=text) from error
+        if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 12):
+            raise BadFilter(name=name, value=text)
+        return int(text)
     return text
 
 

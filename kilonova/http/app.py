@@ -47,6 +47,12 @@ class MalformedJson(Invalid):
     code, message = "malformed_json", "The request body is not valid JSON."
 
 
+class NullInQuery(Invalid):
+    """A query parameter holds a null character."""
+
+    code, message = "null_in_query", "A query parameter may not hold a null character."
+
+
 class MalformedAction(Invalid):
     """The body of an action is not an object with exactly one key."""
 
@@ -181,7 +187,10 @@ class App:
 
     def _route(self, request: Request) -> tuple[Place | None, list[Op]]:
         environ = request.environ
-        segments = _decoded(environ.get("PATH_INFO", "")).split("/")[1:]
+        path = _decoded(environ.get("PATH_INFO", ""))
+        if "\0" in path:
+            return None, []  # no name has one, and PostgreSQL refuses to look for it
+        segments = path.split("/")[1:]
         found = self.router.find(segments)
         if found is None and self.service.project_in_path and len(segments) > 1 and _project_like(segments[0]):
             found = self.router.find(segments[1:])
@@ -212,7 +221,10 @@ class App:
             raise NotAtThisVersion
         request.op = op
         ready = self._at(op, request.version)
-        query = parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True)
+        text = request.environ.get("QUERY_STRING", "")
+        if "%00" in text:
+            raise NullInQuery
+        query = parse_qsl(text, keep_blank_values=True)
         if ready.query is not None:
             values: dict[str, list[str]] = {}
             for name, value in query:

@@ -100,7 +100,7 @@ def project(value: Any) -> str:
 
 def address(value: Any) -> str:
     """An IPv4 or IPv6 address in canonical form."""
-    if not isinstance(value, str):
+    if not isinstance(value, str) or "%" in value:
         raise ValueError(f"{value!r} is not an IP address")
     try:
         return str(ipaddress.ip_address(value))

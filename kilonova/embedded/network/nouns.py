@@ -6,6 +6,7 @@ beyond one table nor HTTP is decided here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -24,6 +25,7 @@ from kilonova.sql.engine import Database
 Event = dict[str, str]
 _LIST_WORDS = frozenset(("fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"))
 _MAX_PAGE = 1000
+_COUNT = re.compile(r"^[0-9]{1,9}$", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -307,8 +309,8 @@ def _paged(noun: Noun, rows: list[Row], query: Mapping[str, Sequence[str]]) -> t
     if any(direction not in ("asc", "desc") for _, direction in order):
         raise errors.HTTPBadRequest("sort_dir is asc or desc.")
     limit, marker = query.get("limit", ("",))[0], query.get("marker", (None,))[0]
-    if limit and not (limit.isdigit() and int(limit) >= 0):
-        raise errors.HTTPBadRequest(f"limit {limit!r} is not a positive number.")
+    if limit and not _COUNT.match(limit):
+        raise errors.HTTPBadRequest("limit is not a number of at most nine digits.")
     size = min(int(limit), _MAX_PAGE) if limit and int(limit) else None
     return page(rows, sort=(*order, ("created_at", "asc"), ("id", "asc")), limit=size, marker=marker)
 

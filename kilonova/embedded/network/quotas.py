@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.embedded.network import errors
+from kilonova.embedded.network.attributes import integer
 from kilonova.embedded.network.nouns import Caller, Noun
 from kilonova.embedded.network.tables import FLOATING_IPS, GROUPS, NETWORKS, PORTS, ROUTERS, RULES, SUBNETS, quotas
 from kilonova.embedded.store import Row, transact
@@ -29,6 +30,7 @@ _COUNT = {
     for name, (_, table) in LIMITS.items()
 }  # fmt: skip
 _NOT_LIMITS = frozenset(("project_id", "tenant_id", "force", "check_limit"))
+_LIMIT = integer(UNLIMITED, 2**31 - 1)
 DEFAULTS: dict[str, int] = {name: limit for name, (limit, _) in LIMITS.items()}
 
 
@@ -83,19 +85,18 @@ def change(caller: Caller, project: str, body: Any) -> dict[str, int]:
     for name, value in given.items():
         if name not in LIMITS:
             raise errors.HTTPBadRequest(f"Unrecognized attribute(s) '{name}'.")
-        if not isinstance(value, int | str) or isinstance(value, bool) or not str(value).lstrip("-").isdigit():
-            raise errors.InvalidInput(reason=f"'{name}': {value!r} is not an integer")
-        if not UNLIMITED <= int(value) < 2**31:
-            raise errors.InvalidInput(reason=f"'{name}': {value} is out of range; -1 is unlimited")
-    wanted = {name: int(value) for name, value in given.items()}
+        try:
+            given[name] = _LIMIT(value)
+        except ValueError as error:
+            raise errors.InvalidInput(reason=f"'{name}': {error}") from error
 
     def work(c: Connection) -> dict[str, int]:
         row = quotas.get(c, project)
         if row is None:
-            quotas.insert(c, {"project_id": project, "limits": wanted})
-            return wanted
-        quotas.update(c, project, {"limits": row["limits"] | wanted})
-        return dict(row["limits"] | wanted)
+            quotas.insert(c, {"project_id": project, "limits": given})
+            return given
+        quotas.update(c, project, {"limits": row["limits"] | given})
+        return dict(row["limits"] | given)
 
     return DEFAULTS | transact(caller.world.database, work)
 

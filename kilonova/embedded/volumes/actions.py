@@ -14,6 +14,9 @@ from kilonova.embedded.volumes.attachments import drop, settle
 from kilonova.embedded.volumes.tables import attachments, volumes
 from kilonova.embedded.volumes.volumes import remove
 from kilonova.embedded.volumes.world import (
+    ENTRIES,
+    NAME,
+    TEXT,
     AttachmentNotFound,
     Caller,
     InvalidInput,
@@ -25,7 +28,7 @@ from kilonova.embedded.volumes.world import (
     ruler_of,
     writer_of,
 )
-from kilonova.http.fields import Bool, Enum, Field, Int, Map, Obj, Raw, Str, Type
+from kilonova.http.fields import Bool, Enum, Field, Int, Obj, Raw, Str, Type
 from kilonova.http.op import Answer, Op, Request
 
 Act = Callable[[Connection, Caller, Row, Any], Row | None]
@@ -148,8 +151,8 @@ def _force_delete(req: Request) -> Answer:
 
 
 _NOTHING = Raw({"type": ["object", "null", "string"]})
-_ATTACH = Obj(Field("instance_uuid", Str(format="uuid", null=True)), Field("host_name", Str(0, 255, null=True)),
-              Field("mountpoint", Str(1, 255), required=True), Field("mode", Enum("rw", "ro")))  # fmt: skip
+_ATTACH = Obj(Field("instance_uuid", Str(format="uuid", null=True)), Field("host_name", TEXT),
+              Field("mountpoint", NAME, required=True), Field("mode", Enum("rw", "ro")))  # fmt: skip
 _DETACH = Obj(Field("attachment_id", Str(format="uuid", null=True)), Field("connector", Raw({})), null=True)
 _RESET = Obj(Field("status", Enum(*_STATUSES)), Field("attach_status", Enum("detached", "attached")),
              Field("migration_status", Raw({"type": "null"})), min=1)  # fmt: skip
@@ -167,8 +170,7 @@ _ROWS: dict[str, tuple[Act, Type, int, bool]] = {
     "os-detach": (_detach, _DETACH, 202, False),
     "os-force_detach": (_detach, _DETACH, 202, True),
     "os-reset_status": (_reset_status, _RESET, 202, True),
-    "os-set_image_metadata": (_set_image_metadata, Obj(Field("metadata", Map(r"^.{1,255}$", Str(0, 255)),
-                                                             required=True)), 200, False),
+    "os-set_image_metadata": (_set_image_metadata, Obj(Field("metadata", ENTRIES, required=True)), 200, False),
     "os-unset_image_metadata": (_unset_image_metadata, Obj(Field("key", Str(1, 255), required=True)), 200, False),
     "os-show_image_metadata": (_show_image_metadata, _NOTHING, 200, False),
 }  # fmt: skip

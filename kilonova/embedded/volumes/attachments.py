@@ -11,6 +11,7 @@ from kilonova.embedded.store import Row
 from kilonova.embedded.volumes import views
 from kilonova.embedded.volumes.tables import attachments, volumes
 from kilonova.embedded.volumes.world import (
+    TEXT,
     AttachmentNotFound,
     Caller,
     InUseByCompute,
@@ -24,7 +25,7 @@ from kilonova.embedded.volumes.world import (
     seen,
     writer_of,
 )
-from kilonova.http.fields import UUID, Enum, Field, Obj, Query, Raw, nullable, wrap
+from kilonova.http.fields import UUID, Enum, Field, Obj, Query, nullable, wrap
 from kilonova.http.op import Op, Request
 
 _PENDING = ("attaching", "reserved")
@@ -134,10 +135,10 @@ def _show(req: Request) -> Row:
         return {"attachment": views.attachment(seen(caller, attachments.get(c, key), AttachmentNotFound, key))}
 
 
-_CONNECTOR = Raw({"type": ["object", "null"]})
+_CONNECTOR = Obj(*(Field(name, TEXT) for name in ("host", "mountpoint", "mode")), open=True, null=True)
 _NEW = Obj(Field("volume_uuid", UUID, required=True), Field("instance_uuid", nullable(UUID)),
            Field("connector", _CONNECTOR), Field("mode", Enum("rw", "ro"), since="3.54"))  # fmt: skip
-_CHANGE = Obj(Field("connector", Raw({"type": "object", "minProperties": 1}), required=True))
+_CHANGE = Obj(Field("connector", Obj(*_CONNECTOR.fields, open=True, min=1), required=True))
 _QUERY, _SINCE, _ONE = Query(open=True), "3.27", "/attachments/{id}"
 OPS: tuple[Op, ...] = (
     Op("POST", "/attachments", _create, body=wrap("attachment", _NEW), since=_SINCE),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kilonova.core import clock
 from kilonova.embedded.store import Row
 from kilonova.embedded.volumes import quotas, views
 from kilonova.embedded.volumes.tables import snapshots
-from kilonova.embedded.volumes.volumes import CHANGE, NAME, metadata_ops
+from kilonova.embedded.volumes.volumes import CHANGE, metadata_ops
 from kilonova.embedded.volumes.world import (
+    ENTRIES,
+    NAME,
+    TEXT,
     Caller,
     InvalidStatus,
     SnapshotNotFound,
@@ -20,7 +25,7 @@ from kilonova.embedded.volumes.world import (
     seen,
     writer_of,
 )
-from kilonova.http.fields import Bool, Enum, Field, Map, Obj, Query, Str, wrap
+from kilonova.http.fields import Bool, Enum, Field, Obj, Query, wrap
 from kilonova.http.op import Answer, Op, Request
 
 STATUSES = ("available", "error", "creating", "deleting", "error_deleting")
@@ -93,9 +98,9 @@ def _force_delete(req: Request) -> Answer:
 
 
 _NEW = Obj(
-    Field("volume_id", Str(1, 255), required=True), Field("name", NAME), Field("display_name", NAME),
-    Field("description", NAME), Field("display_description", NAME), Field("force", Bool(null=True)),
-    Field("metadata", Map(r"^[^\x00]{1,255}$", Str(0, 255), null=True)),
+    Field("volume_id", NAME, required=True), Field("force", Bool(null=True)),
+    *(Field(name, TEXT) for name in ("name", "display_name", "description", "display_description")),
+    Field("metadata", replace(ENTRIES, null=True)),
 )  # fmt: skip
 _QUERY = Query(open=True)
 OPS: tuple[Op, ...] = (

@@ -10,6 +10,9 @@ from kilonova.core import ids
 from kilonova.embedded.store import Duplicate, Row, transact
 from kilonova.embedded.volumes.tables import types, volumes
 from kilonova.embedded.volumes.world import (
+    ENTRIES,
+    NAME,
+    TEXT,
     Caller,
     InvalidInput,
     KeyNotFound,
@@ -20,7 +23,7 @@ from kilonova.embedded.volumes.world import (
     paged,
     ruler_of,
 )
-from kilonova.http.fields import Bool, Field, Map, Obj, Query, Str, wrap
+from kilonova.http.fields import Bool, Field, Obj, Query, wrap
 from kilonova.http.op import Answer, Op, Request
 from kilonova.sql.engine import Database
 
@@ -30,7 +33,6 @@ _FIRST: tuple[tuple[str, str, dict[str, str]], ...] = (
     (DEFAULT, "Default Volume Type", {}),
     ("multiattach", "For several servers at once", SHARED_SPEC),
 )
-_SPECS = Map(r"^[^/\x00]{1,255}$", Str(0, 255))
 
 
 def bootstrap(database: Database) -> None:
@@ -155,10 +157,9 @@ def _drop_spec(req: Request) -> Answer:
     return Answer()
 
 
-_NAME, _TEXT = Str(1, 255), Str(0, 255, null=True)
-_NEW = Obj(Field("name", _NAME, required=True), Field("description", _TEXT), Field("extra_specs", _SPECS),
+_NEW = Obj(Field("name", NAME, required=True), Field("description", TEXT), Field("extra_specs", ENTRIES),
            Field("os-volume-type-access:is_public", Bool()))  # fmt: skip
-_CHANGE = Obj(Field("name", _NAME), Field("description", _TEXT), Field("is_public", Bool()), min=1)
+_CHANGE = Obj(Field("name", NAME), Field("description", TEXT), Field("is_public", Bool()), min=1)
 _ONE, _KEY = "/types/{id}", "/types/{id}/extra_specs/{key}"
 OPS: tuple[Op, ...] = (
     Op("GET", "/types", _list, query=Query(open=True)),
@@ -167,8 +168,8 @@ OPS: tuple[Op, ...] = (
     Op("PUT", _ONE, _update, body=wrap("volume_type", _CHANGE), errors=(409,)),
     Op("DELETE", _ONE, _delete, ok=202),
     Op("GET", "/types/{id}/extra_specs", _specs),
-    Op("POST", "/types/{id}/extra_specs", _add_specs, body=wrap("extra_specs", _SPECS)),
+    Op("POST", "/types/{id}/extra_specs", _add_specs, body=wrap("extra_specs", ENTRIES)),
     Op("GET", _KEY, _spec),
-    Op("PUT", _KEY, _set_spec, body=_SPECS),
+    Op("PUT", _KEY, _set_spec, body=ENTRIES),
     Op("DELETE", _KEY, _drop_spec, ok=202),
 )

@@ -6,6 +6,7 @@ A volume is ready when it is stored (the backend is simulated), so `creating` is
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -17,6 +18,8 @@ from kilonova.embedded.volumes import quotas, types, views
 from kilonova.embedded.volumes.tables import attachments, snapshots, volumes
 from kilonova.embedded.volumes.tables import types as type_rows
 from kilonova.embedded.volumes.world import (
+    ENTRIES,
+    TEXT,
     ZONE,
     Caller,
     InvalidInput,
@@ -33,7 +36,7 @@ from kilonova.embedded.volumes.world import (
     seen,
     writer_of,
 )
-from kilonova.http.fields import Any_, Bool, Field, Int, Map, Obj, Query, Str, wrap
+from kilonova.http.fields import Any_, Bool, Field, Int, Obj, Query, Str, wrap
 from kilonova.http.op import Answer, Op, Request
 
 DELETABLE = ("available", "error", "error_restoring", "error_extending", "error_managing")
@@ -206,8 +209,6 @@ def remove(req: Request, caller: Caller, key: str, *, forced: bool = False, casc
 
 # -- metadata, of volumes and snapshots ----------------------------------------------------------------------------
 
-_ENTRIES = Map(r"^[^\x00]{1,255}$", Str(0, 255))
-
 
 def metadata_ops(plural: str, rows: Any, missing: type[NotFound]) -> tuple[Op, ...]:
     """The five operations on the metadata of a resource."""
@@ -246,30 +247,27 @@ def metadata_ops(plural: str, rows: Any, missing: type[NotFound]) -> tuple[Op, .
         change(req, {}, drop=req.path["key"])
         return Answer()
 
-    body = wrap("metadata", _ENTRIES)
+    body = wrap("metadata", ENTRIES)
     return (
         Op("GET", path, lambda req: {"metadata": read(req)}),
         Op("POST", path, lambda req: {"metadata": change(req, req.body["metadata"])}, body=body),
         Op("PUT", path, lambda req: {"metadata": change(req, req.body["metadata"], whole=True)}, body=body),
         Op("GET", path + "/{key}", one),
-        Op("PUT", path + "/{key}", set_one, body=wrap("meta", _ENTRIES)),
+        Op("PUT", path + "/{key}", set_one, body=wrap("meta", ENTRIES)),
         Op("DELETE", path + "/{key}", drop_one),
     )
 
 
-NAME = Str(0, 255, null=True)
-_SOURCE = Str(0, 255, null=True)
 _NEW = Obj(
-    Field("size", Int(1, 2**31 - 1, null=True)), Field("name", NAME), Field("display_name", NAME),
-    Field("description", NAME), Field("display_description", NAME), Field("imageRef", _SOURCE),
-    Field("snapshot_id", _SOURCE), Field("source_volid", _SOURCE), Field("volume_type", _SOURCE),
-    Field("metadata", Map(r"^[^\x00]{1,255}$", Str(0, 255), null=True)), Field("availability_zone", _SOURCE),
-    Field("multiattach", Bool(null=True)), Field("consistencygroup_id", Str(0, 0, null=True)),
-    Field("group_id", Str(0, 0, null=True)), Field("backup_id", Str(0, 0, null=True)), Field("user_id", _SOURCE),
-    Field("project_id", _SOURCE), Field("status", _SOURCE), Field("attach_status", _SOURCE),
+    Field("size", Int(1, 2**31 - 1, null=True)), Field("multiattach", Bool(null=True)),
+    Field("metadata", replace(ENTRIES, null=True)),
+    *(Field(name, TEXT) for name in (
+        "name", "display_name", "description", "display_description", "imageRef", "snapshot_id", "source_volid",
+        "volume_type", "availability_zone", "user_id", "project_id", "status", "attach_status")),
+    *(Field(name, Str(0, 0, null=True)) for name in ("consistencygroup_id", "group_id", "backup_id")),
 )  # fmt: skip
-CHANGE = Obj(Field("name", NAME), Field("display_name", NAME), Field("description", NAME),
-             Field("display_description", NAME), Field("metadata", _ENTRIES))  # fmt: skip
+CHANGE = Obj(*(Field(name, TEXT) for name in ("name", "display_name", "description", "display_description")),
+             Field("metadata", ENTRIES))  # fmt: skip
 _QUERY = Query(open=True)
 OPS: tuple[Op, ...] = (
     Op("GET", "/volumes", lambda req: _list(req, detail=False), query=_QUERY),

@@ -15,10 +15,15 @@ from kilonova.core.context import Context
 from kilonova.core.errors import Conflict, Forbidden, Invalid, KilonovaError, NotFound
 from kilonova.embedded.store import Row, Rows, page
 from kilonova.embedded.volumes.tables import VOLUMES, volumes
+from kilonova.http.fields import Map, Str
 from kilonova.http.op import Request
 from kilonova.sql.engine import Database
 
 ZONE = "nova"
+TEXT = Str(0, 255, pattern=r"^[^\x00]*$", null=True)
+NAME = Str(1, 255, pattern=r"^[^\x00]*$")
+ENTRIES = Map(r"^[^\x00]{1,255}$", Str(0, 255, pattern=r"^[^\x00]*$"))
+"""Metadata and extra specs: text by text."""
 HOST = "kilonova@simulated#simulated"
 _WRITERS = frozenset(("member", "manager", "admin", "service"))
 _LOCKED = sa.select(VOLUMES).where(VOLUMES.c.id == sa.bindparam("id", type_=sa.String)).with_for_update()
@@ -211,8 +216,8 @@ def paged(req: Request, rows: list[Row], plural: str, view: Callable[[Row], Row]
 
 def _number(req: Request, name: str) -> int | None:
     text = last(req, name)
-    if text and not text.isdigit():
-        raise InvalidInput(f"{name} {text!r} must be a whole number, not negative.")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InvalidInput(f"{name} must be a whole number of at most nine digits.")
     return int(text) if text else None
 
 
