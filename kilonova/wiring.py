@@ -79,16 +79,23 @@ class Clients:
 
 
 class Cloud:
-    """A whole cloud in this process. `start()` returns when it is ready; `stop()` lets running work end."""
+    """A whole cloud in this process. `start()` returns when it is ready; `stop()` lets running work end.
+
+    app: everything that it serves, as one WSGI callable.
+    """
 
     def __init__(self, base_url: str, parts: list[Any], databases: list[Database], http: HttpServer) -> None:
-        self.base_url = base_url
+        self.base_url, self.app = base_url, http.app
         self._parts, self._databases, self._http = parts, databases, http
         self._started: list[Any] = []
 
-    def start(self) -> None:
-        """Listen first, so that a taken port is found before anything runs; then start the parts in order."""
-        self._http.start()
+    def start(self, *, listen: bool = True) -> None:
+        """Listen first, so that a taken port is found before anything runs; then start the parts in order.
+
+        Without `listen` the cloud is served by `app` alone, for a process with an HTTP server of its own.
+        """
+        if listen:
+            self._http.start()
         for part in self._parts:
             self._started.append(part)
             part.start()
@@ -115,7 +122,7 @@ class HttpServer:
     """waitress in a thread of its own; the one place that knows which server it is."""
 
     def __init__(self, app: WsgiApp, host: str, port: int, threads: int = 8) -> None:
-        self._app, self._host, self._port, self._threads = app, host, port, threads
+        self.app, self._host, self._port, self._threads = app, host, port, threads
         self._server: Any = None
         self._thread: threading.Thread | None = None
 
@@ -124,7 +131,7 @@ class HttpServer:
         from waitress.server import create_server
 
         self._server = create_server(
-            self._app, host=self._host, port=self._port, threads=self._threads, connection_limit=1000,
+            self.app, host=self._host, port=self._port, threads=self._threads, connection_limit=1000,
             asyncore_use_poll=True, outbuf_overflow=16 * 1024**2, max_request_header_size=64 * 1024,
             max_request_body_size=64 * 1024**3, ident=None, clear_untrusted_proxy_headers=False,
         )  # fmt: skip
