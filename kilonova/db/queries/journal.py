@@ -290,7 +290,8 @@ def _workflow_statements(dialect: str, tables: JournalTables, now: Any) -> dict[
     dead = sa.select(c.c.id).where(c.c.lease_until < now)
     columns = (
         w.c.id, w.c.name, w.c.subject, w.c.params, w.c.context, w.c.state, w.c.step, w.c.log, w.c.owner, w.c.epoch,
-        w.c.error, (w.c.wake_at - now).label("wake_in"), sa.exists().where(e.c.subject == w.c.subject).label("eventful"),
+        w.c.error, (w.c.wake_at - now).label("wake_in"),
+        sa.exists().where(e.c.subject == w.c.subject).label("eventful"),
     )  # fmt: skip
     held = sa.and_(w.c.id == _p("b_id"), w.c.state == HELD)
     ours = sa.and_(w.c.id == _p("b_id"), w.c.owner == _p("me"), w.c.epoch == _p("b_epoch"))
