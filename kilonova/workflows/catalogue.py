@@ -7,10 +7,11 @@ from typing import Final
 from kilonova.workflows.boot import BOOT
 from kilonova.workflows.build import BUILD
 from kilonova.workflows.delete import DELETE
+from kilonova.workflows.power import POWER
 from kilonova.workflows.recorder import ServerRecorder
 from kilonova.workflows.step import Workflow
 
-WORKFLOWS: Final[tuple[Workflow, ...]] = (BOOT, BUILD, DELETE)
+WORKFLOWS: Final[tuple[Workflow, ...]] = (BOOT, BUILD, DELETE, POWER)
 
 
 def recorder() -> ServerRecorder:

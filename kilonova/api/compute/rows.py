@@ -9,10 +9,13 @@ from kilonova.api.compute import (
     keypairs,
     server_external_events,
     server_instance_actions,
+    server_ips,
+    server_metadata,
+    server_tags,
     servers,
     versions,
 )
-from kilonova.api.compute.server_actions import console
+from kilonova.api.compute.server_actions import console, power
 from kilonova.http.op import Op
 
 _MODULES = (
@@ -22,7 +25,11 @@ _MODULES = (
     servers,
     server_instance_actions,
     server_external_events,
+    server_metadata,
+    server_tags,
+    server_ips,
     console,
+    power,
 )
 
 OPS: Final[tuple[Op, ...]] = tuple(op for module in _MODULES for op in module.OPS)

@@ -205,3 +205,14 @@ def hosts_of(database: Database, uuids: Sequence[str]) -> dict[str, str | None]:
     """The host of each of these servers that is there; None for one without."""
     with database.read() as connection:
         return {row[0]: row[1] for row in connection.execute(_HOSTS, {"b_uuids": list(uuids)})}
+
+
+_DROP_TAGS = sa.delete(tags).where(tags.c.resource_id == sa.bindparam("b_uuid"))
+
+
+def replace_tags(connection: Connection, uuid: str, names: Iterable[str]) -> None:
+    """Set a server's tags."""
+    connection.execute(_DROP_TAGS, {"b_uuid": uuid})
+    rows = [{"resource_id": uuid, "tag": tag} for tag in dict.fromkeys(names)]
+    if rows:
+        connection.execute(_INSERT_TAG, rows)
