@@ -59,10 +59,9 @@ def remove_project(connection: Connection, project_id: str) -> None:
 
 
 def _show(req: Request) -> dict[str, Any]:
-    row = find(req, PROJECT, req.path["id"])
-    if req.ctx.project_id != row["id"]:
+    if req.ctx.project_id != req.path["id"]:
         req.authorize("read")
-    return {"project": view(req, PROJECT, row)}
+    return {"project": view(req, PROJECT, find(req, PROJECT, req.path["id"]))}
 
 
 def _create(req: Request) -> dict[str, Any]:

@@ -135,6 +135,8 @@ def _asked(query: dict[str, list[str]]) -> Row:
     for name, column in (("user.id", "user_id"), ("role.id", "role_id")):
         if name in query:
             where[column] = query[name]
+    if "group.id" in query:  # there are no groups, so nothing was given to one
+        where["user_id"] = []
     for kind, name in (("project", "scope.project.id"), ("domain", "scope.domain.id"), ("system", "scope.system")):
         if name in query:
             where |= {"target_kind": kind, "target_id": query[name]}

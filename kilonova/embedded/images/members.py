@@ -92,6 +92,6 @@ OPS = (
     Op("POST", _PATH, _add, body=Obj(Field("member", Str(1, 255), required=True)), errors=(409,)),
     Op("GET", f"{_PATH}/{{member}}", _show),
     Op("PUT", f"{_PATH}/{{member}}", _update, body=Obj(
-        Field("status", Enum("pending", "accepted", "rejected"), required=True))),
+        Field("status", Enum("pending", "accepted", "rejected"), required=True), open=True)),
     Op("DELETE", f"{_PATH}/{{member}}", _remove, ok=204),
 )  # fmt: skip

@@ -146,7 +146,8 @@ def test_users_see_themselves_and_nothing_else(admin: Client, demo: Client) -> N
     assert demo.get(f"/v3/projects/{id_of(admin, 'projects', 'demo')}")["project"]["name"] == "demo"
     assert demo.get("/v3/domains/default")["domain"]["name"] == "Default"
     for path in ("users", "projects", "roles", "domains", "role_assignments", "services", "endpoints",
-                 f"users/{other}", f"users/{other}/projects", f"projects/{id_of(admin, 'projects', 'admin')}"):
+                 f"users/{other}", f"users/{other}/projects", f"projects/{id_of(admin, 'projects', 'admin')}",
+                 "users/none", "projects/none", "domains/none"):
         assert demo.ask("GET", f"/v3/{path}").status == 403, path
 
 
@@ -206,6 +207,7 @@ def test_assignments_are_filtered_expanded_and_named(admin: Client) -> None:
     reader = id_of(admin, "roles", "reader")
     assert len(admin.get(f"{path}&effective&role.id={reader}")["role_assignments"]) == 1
     assert admin.get(f"{path}&role.id={reader}")["role_assignments"] == []
+    assert admin.get("/v3/role_assignments?group.id=x")["role_assignments"] == []
     assert admin.get("/v3/role_assignments?scope.system=all")["role_assignments"][0]["scope"] == {
         "system": {"all": True}}
 

@@ -208,7 +208,8 @@ def test_a_shared_image_is_listed_where_it_was_accepted(demo: Client, other: Cli
     assert other.names() == []
     assert other.names("?member_status=pending") == ["s"]
     assert demo.ask("PUT", f"{members}/pother", {"status": "accepted"}).status == 403
-    assert other.ask("PUT", f"{members}/pother", {"status": "accepted"}).status == 200
+    assert other.ask("PUT", f"{members}/pother", {"status": "accepted", "member": "pother"}).status == 200
+    assert other.ask("PUT", f"{members}/pother", {"status": "taken"}).status == 400
     assert other.names() == ["s"]
     assert [row["member_id"] for row in other.get(members)["members"]] == ["pother"]
     assert other.ask("DELETE", f"{members}/pother").status == 403
