@@ -170,7 +170,9 @@ class App:
             return _outcome(self.service.dialect.unmatched(environ, allow))
         version_headers: tuple[tuple[str, str], ...] = ()
         try:
-            if self._negotiator is not None:
+            if self._negotiator is not None and self.service.relaxed:
+                request.version = self._negotiator.lowest  # legacy: version headers are neither read nor answered
+            elif self._negotiator is not None:
                 negotiated = self._negotiator.negotiate(environ)
                 version_headers = negotiated.headers
                 if negotiated.error is not None:
@@ -262,7 +264,7 @@ class App:
             ok = v.at(op.ok, version)
             ready = _Ready(
                 op, ok, errors | IMPLICIT | {ok} | frozenset(op.faults.values()),
-                Body(kind, version) if kind is not None else None,
+                Body(kind, version, relaxed=self.service.relaxed) if kind is not None else None,
                 QueryReader(op.query, version) if op.query is not None else None,
             )  # fmt: skip
             self._ready[id(op), version] = ready

@@ -85,17 +85,41 @@ def _strings_only(check: Callable[[str], bool]) -> Callable[[object], bool]:
     return lambda value: check(value) if isinstance(value, str) else True
 
 
+_STRIPPED = frozenset(("name", "az_name", "keypair_name", "keypair_name_2_92"))
+"""Formats of names, which the legacy API takes with white space around them."""
+
+
+def tolerated(schema: Schema, value: Any) -> Any:
+    """A body as the legacy API takes it: unknown keys dropped, names stripped (errors.md 5)."""
+    if isinstance(value, dict) and "properties" in schema:
+        known = schema["properties"]
+        closed = schema.get("additionalProperties") is False
+        return {
+            key: tolerated(known[key], item) if key in known else item
+            for key, item in value.items()
+            if key in known or not closed
+        }
+    if isinstance(value, list) and "items" in schema:
+        return [tolerated(schema["items"], item) for item in value]
+    if isinstance(value, str) and schema.get("format") in _STRIPPED:
+        return value.strip()
+    return value
+
+
 class Body:
-    """A compiled body: validate, then convert."""
+    """A compiled body: validate, then convert. relaxed: what the legacy API tolerates is set right before."""
 
-    __slots__ = ("convert", "validator")
+    __slots__ = ("convert", "relaxed", "validator")
 
-    def __init__(self, kind: Type, version: Version | None) -> None:
+    def __init__(self, kind: Type, version: Version | None, *, relaxed: bool = False) -> None:
         self.validator = Validator(kind.schema(version))
         self.convert: Converter | None = kind.converter(version)
+        self.relaxed = relaxed
 
     def read(self, value: Any) -> Any:
         """The plain value; BodyInvalid with the innermost field, its value and why."""
+        if self.relaxed:
+            value = tolerated(self.validator.schema, value)
         if not self.validator.fits(value):
             path, offending, words = self.validator.why_not(value)
             if not path:

@@ -174,6 +174,7 @@ class Negotiator:
         self.versions = versions
         self._bounds = versions.minimum, versions.maximum
         self._known: dict[str | None, Negotiated] = {}
+        self.lowest = self._bounds[0]
 
     def negotiate(self, environ: Mapping[str, Any]) -> Negotiated:
         """Choose the version of a request (contract errors.md 4)."""

@@ -247,7 +247,7 @@ OPS: tuple[Op, ...] = (
     ),
     Op(
         "PUT", "/servers/{id}", put, policy=_PREFIX + "update", target=server_of, body=fields.UPDATE,
-        errors=Since((400, 404), ("2.104", (400, 404, 409))), also=_SHOWN,
+        errors=Since((404,), ("2.104", (404, 409))), also=_SHOWN,
     ),
     Op("DELETE", "/servers/{id}", remove, policy=_PREFIX + "delete", target=server_of, ok=204, errors=(404, 409)),
 )  # fmt: skip
