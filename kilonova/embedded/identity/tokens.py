@@ -20,7 +20,7 @@ from kilonova.embedded.identity.tables import CREDENTIALS, DOMAINS, PROJECTS, TO
 from kilonova.embedded.identity.world import Identity, Revocation, Scope, Token
 from kilonova.embedded.store import Row
 
-_SECRET_LENGTH = 43  # letters and digits: 256 bits
+_SECRET_BYTES = 32
 _purge = sa.delete(TOKENS.table).where(TOKENS.table.c.expires_at < sa.bindparam("before"))
 _PURGE_SECONDS = 300.0
 
@@ -49,13 +49,13 @@ def issue(
     It ends after the configured life, or at `until` when that is sooner. Raises BadCredentials when the user may not
     have that scope.
     """
-    secret = ids.new_password(_SECRET_LENGTH)
+    secret = ids.secret_bytes(_SECRET_BYTES).hex()
     now = clock.utcnow()
     expires = now + timedelta(seconds=identity.settings.token_expiration)
     row: Row = {
         "id": token_id(secret), "user_id": user_id, "project_id": scope.project_id, "domain_id": scope.domain_id,
         "is_system": scope.system, "credential_id": credential_id, "methods": list(methods),
-        "audit_id": ids.new_password(22), "issued_at": now, "expires_at": min(expires, until or expires),
+        "audit_id": ids.new_hex(), "issued_at": now, "expires_at": min(expires, until or expires),
     }  # fmt: skip
     generation = identity.cache.generation
     with identity.database.write() as connection:
