@@ -102,7 +102,7 @@ class HostStore:
 
     def find_hosts(self, snapshot: Snapshot, providers: Iterable[str]) -> Snapshot:
         """A snapshot read after these providers were missed in `snapshot`; without providers it is read in any case.
-        One that is still unknown (no compute service reports it) is not looked for again until the next regular check.
+        One that is still unknown (no compute service reports it) is then left to the regular check.
         """
         asked = frozenset(providers)
         wanted = asked
@@ -112,12 +112,13 @@ class HostStore:
                 wanted = asked - snapshot.hosts.keys()
             if asked and wanted <= self._unknown:
                 return snapshot
-            if self._refresh_hosts(clock.monotonic()):
+            self._checked = clock.monotonic()
+            if self._refresh_hosts(self._checked):
                 self._snapshot = self._assembled()
             missing = wanted - self._snapshot.hosts.keys()
-            if missing:
+            if missing - self._unknown:
                 LOG.warning("No compute service record found for the providers %s", sorted(missing)[:20])
-            self._unknown |= missing
+            self._unknown = missing
             return self._snapshot
 
     def consumed(self) -> Mapping[str, Consumed]:
@@ -164,7 +165,6 @@ class HostStore:
         return True
 
     def _refresh_hosts(self, now: float) -> bool:
-        self._unknown.clear()
         self._forget_consumed()
         uuids = queries.enabled_cells(self._databases.api)
         changed = False
