@@ -63,7 +63,7 @@ def _extend(c: Connection, caller: Caller, volume: Row, body: Any) -> Row | None
     if more <= 0:
         raise InvalidInput(f"New size for extend must be greater than the current size, {volume['size']} GB.")
     quotas.check(c, volume["project_id"], body["new_size"], gigabytes=more)
-    move(c, volume, ("available", "in-use"), size=body["new_size"])
+    move(c, volume, ("available",), size=body["new_size"])  # nothing would tell the server of one in use
     return None
 
 

@@ -101,12 +101,14 @@ def test_reserve_unreserve_and_the_old_attach(demo: Any, service: Any) -> None:
     assert demo.show(key)["status"] == "available"
 
 
-def test_extend_only_grows(demo: Any) -> None:
+def test_extend_only_grows_what_no_server_has(demo: Any, service: Any) -> None:
     key = demo.make(size=2)["id"]
     assert demo.act(key, "os-extend", new_size=2) == 400
     assert demo.act(key, "os-extend", new_size=4) == 202
     assert demo.show(key)["size"] == 4
     assert demo.act(key, "os-extend", new_size=100_000) == 413
+    _reserve(service, key)
+    assert demo.act(key, "os-extend", new_size=5) == 400
 
 
 def test_bootable_and_readonly_and_image_metadata(demo: Any, service: Any) -> None:
