@@ -1,12 +1,14 @@
 """Members of server groups that were claimed a moment ago and whose rows do not name a host yet.
 
-Two requests for one group, one after the other, must see each other although the first is still being built.
+Two requests for one group must see each other although the first is still being built: in this process they take
+turns, and what one was given is remembered. Between processes the check when the build begins has the last word.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from kilonova.core import clock
@@ -15,12 +17,36 @@ REMEMBERED = timedelta(seconds=60)
 """After this time the rows have the say: the server is there, or its build failed."""
 
 
+class _Turn:
+    """Whose turn it is with one group, and how many have it or wait for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.waiting = 0
+
+
 class GroupClaims:
     """Recent placements by group. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._placed: dict[str, dict[str, tuple[str, datetime]]] = {}
+        self._turns: dict[str, _Turn] = {}
+
+    @contextmanager
+    def turn(self, group: str) -> Iterator[None]:
+        """Alone with the group until the end of the block; others wait."""
+        with self._lock:
+            turn = self._turns.setdefault(group, _Turn())
+            turn.waiting += 1
+        try:
+            with turn.lock:
+                yield
+        finally:
+            with self._lock:
+                turn.waiting -= 1
+                if not turn.waiting:
+                    del self._turns[group]
 
     def note(self, group: str, winners: Mapping[str, str]) -> None:
         """These servers of the group were claimed on these hosts."""

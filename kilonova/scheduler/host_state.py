@@ -161,11 +161,11 @@ def _state(
     alive: bool,
     consumed: Consumed | None,
 ) -> HostState:
-    servers = row.stats.get("num_instances", row.running_vms)
-    io_ops = row.stats.get("io_workload", row.current_workload)
+    servers = _count(row.stats.get("num_instances"), row.running_vms)
+    io_ops = _count(row.stats.get("io_workload"), row.current_workload)
     memory_mb = disk_mb = vcpus = 0
     if consumed is not None and consumed.at >= row.changed_at:
-        servers, io_ops = int(servers) + consumed.servers, int(io_ops) + consumed.servers
+        servers, io_ops = servers + consumed.servers, io_ops + consumed.servers
         memory_mb, disk_mb, vcpus = consumed.memory_mb, consumed.disk_mb, consumed.vcpus
     free_ram = _free(usage.get("MEMORY_MB"), row.ram_allocation_ratio, row.free_ram_mb - memory_mb)
     least = row.free_disk_gb if row.disk_available_least is None else min(row.free_disk_gb, row.disk_available_least)
@@ -179,10 +179,13 @@ def _state(
     used = row.vcpus_used + vcpus
     if cpus is not None or pinned is not None:
         used = (cpus.used if cpus is not None else 0) + (pinned.used if pinned is not None else 0)
-    failed = max(row.failed_builds, int(row.stats.get("failed_builds", 0)))
-    return HostState(
-        row, aggregates, alive, free_ram, free_disk, row.vcpus, used, int(servers), int(io_ops), failed
-    )  # fmt: skip
+    failed = max(row.failed_builds, _count(row.stats.get("failed_builds"), 0))
+    return HostState(row, aggregates, alive, free_ram, free_disk, row.vcpus, used, servers, io_ops, failed)
+
+
+def _count(stat: object, otherwise: int) -> int:
+    """A number from a driver's free-form statistics; `otherwise` when it gives none that can be read."""
+    return int(stat) if isinstance(stat, int) or (isinstance(stat, str) and stat.isdigit()) else otherwise
 
 
 def _free(usage: ProviderUsage | None, ratio: float, otherwise: int) -> int:

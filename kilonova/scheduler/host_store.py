@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -47,6 +48,7 @@ class _Cell:
         self.mark: queries.Mark = ()
         self.loaded = float("-inf")
         self.newest: datetime | None = None
+        self.checked: datetime | None = None
         self.hosts: dict[str, HostRow] = {}
         self.uuid_of: dict[str, str] = {}
         self.seen: dict[str, datetime] = {}
@@ -73,7 +75,7 @@ class HostStore:
         self._aggregate_mark: queries.Mark = ()
         self._checked = float("-inf")
         self._dirty: set[str] = set()
-        self._unknown: set[str] = set()
+        self._unknown: frozenset[str] = frozenset()
         self._snapshot = Snapshot({}, {}, Aggregates())
         self._consumed: dict[str, Consumed] = {}
 
@@ -149,7 +151,8 @@ class HostStore:
     def _placed(self, uuids: Sequence[str]) -> dict[str, str | None]:
         found: dict[str, str | None] = {}
         for uuid in self._cell_uuids():
-            found.update(queries.member_hosts(self._databases.database(uuid), uuids))
+            with _tolerated(uuid):
+                found.update(queries.member_hosts(self._databases.database(uuid), uuids))
         return found
 
     def _cell_uuids(self) -> list[str]:
@@ -172,13 +175,12 @@ class HostStore:
             del self._cells[uuid]
             changed = True
         for uuid in uuids:
-            cell = self._cells.setdefault(uuid, _Cell())
-            try:
+            cell = self._cells.get(uuid) or _Cell()
+            self._cells[uuid] = _Cell()  # what stays when the cell cannot be read
+            with _tolerated(uuid):
                 changed = self._refresh_cell(uuid, cell, now) or changed
-            except Exception:  # a cell that cannot be read gives no hosts, and the others go on
-                LOG.warning("Failed to get the computes of cell %s", uuid, exc_info=True)
-                changed = changed or bool(cell.hosts)
-                self._cells[uuid] = _Cell()
+                self._cells[uuid] = cell
+            changed = changed or self._cells[uuid] is not cell
         return changed
 
     def _refresh_cell(self, uuid: str, cell: _Cell, now: float) -> bool:
@@ -187,12 +189,18 @@ class HostStore:
         changed = seen != cell.seen
         cell.seen = seen
         mark = queries.host_mark(database)
-        if now - cell.loaded >= RELOAD_EVERY or cell.newest is None or _counts(mark) != _counts(cell.mark):
+        before, cell.checked = cell.checked, clock.utcnow()
+        if (
+            now - cell.loaded >= RELOAD_EVERY
+            or cell.newest is None
+            or before is None
+            or _counts(mark) != _counts(cell.mark)
+        ):
             cell.hosts, cell.uuid_of = {}, {}
             cell.put(queries.all_hosts(database, uuid), ())
             cell.loaded = now
         elif mark != cell.mark:
-            cell.put(queries.hosts_since(database, uuid, cell.newest - OVERLAP), ())
+            cell.put(queries.hosts_since(database, uuid, min(cell.newest, before) - OVERLAP), ())
         else:
             return changed
         cell.mark = mark
@@ -202,7 +210,8 @@ class HostStore:
     def _read_dirty(self) -> bool:
         names, self._dirty = self._dirty, set()
         for uuid, cell in self._cells.items():
-            cell.put(queries.hosts_named(self._databases.database(uuid), uuid, names), names)
+            with _tolerated(uuid):
+                cell.put(queries.hosts_named(self._databases.database(uuid), uuid, names), names)
         return True
 
     def _forget_consumed(self) -> None:
@@ -216,6 +225,15 @@ class HostStore:
             hosts.update(cell.hosts)
             seen.update(cell.seen)
         return Snapshot(hosts, seen, self._aggregates)
+
+
+@contextmanager
+def _tolerated(cell: str) -> Iterator[None]:
+    """A cell that cannot be read is warned of; it gives no hosts, and the others go on."""
+    try:
+        yield
+    except Exception:
+        LOG.warning("Failed to get the computes of cell %s", cell, exc_info=True)
 
 
 def _counts(mark: queries.Mark) -> tuple[object, ...]:

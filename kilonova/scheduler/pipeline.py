@@ -97,8 +97,7 @@ def select_destinations(
             if not round_.place(server):
                 raise no_valid_host(trace, len(servers), len(claimed))
             claimed.append(server)
-    except BaseException as error:
-        trace.failure = str(error)
+    except BaseException:
         if claimed:
             LOG.debug("There are %d hosts available but %d requested", len(claimed), len(servers))
         give_back(pipeline.client, claimed)

@@ -17,7 +17,7 @@ from kilonova.scheduler.claim import PlacementClient
 from kilonova.scheduler.filters.other_servers_filter import AWAY, TOGETHER
 from kilonova.scheduler.group_claims import GroupClaims
 from kilonova.scheduler.host_store import Databases, HostStore
-from kilonova.scheduler.pipeline import Moment
+from kilonova.scheduler.pipeline import Moment, Selections
 from kilonova.scheduler.request import Group, Request, group_of
 from kilonova.scheduler.settings import SchedulerSettings
 from kilonova.scheduler.trace import Ring, Trace
@@ -38,8 +38,17 @@ class Scheduler:
 
     def select_destinations(self, ctx: Context, asked: SelectDestinations) -> Destinations:
         """Find and claim hosts for these equal servers, all or none. NoValidHost, or what the claim raises."""
+        if not asked.servers:
+            return Destinations(())
         spec = asked.spec
         LOG.debug("Starting to schedule for instances: %s", asked.servers)
+        if spec.group is None:
+            return Destinations(self._decided(ctx, asked))
+        with self._groups.turn(spec.group.uuid):
+            return Destinations(self._decided(ctx, asked))
+
+    def _decided(self, ctx: Context, asked: SelectDestinations) -> Selections:
+        spec = asked.spec
         trace = Trace(ctx.request_id, asked.servers, spec)
         try:
             snapshot = self._store.snapshot()
@@ -50,13 +59,16 @@ class Scheduler:
             selections = pipeline.select_destinations(
                 self._pipeline, request, asked.servers, moment, trace, alternates=asked.alternates
             )
+        except BaseException as error:
+            trace.failure = str(error) or type(error).__name__
+            raise
         finally:
             self.traces.add(trace)
             LOG.debug("%s", trace)
         self._store.note_claims([row[0].provider_uuid for row in selections], spec.flavor)
         if spec.group is not None:
             self._groups.note(spec.group.uuid, trace.winners)
-        return Destinations(selections)
+        return selections
 
     def hosts_changed(self, _ctx: Context, changed: HostsChanged) -> None:
         """Read these hosts again before the next decision; all when none is named."""

@@ -103,6 +103,20 @@ def test_a_changed_row_is_read_alone_at_the_next_check(
     assert [row.host for row in queries.hosts_since(cloud.cell, CELL, hands.utcnow())] == ["b"]
 
 
+def test_a_row_stamped_in_the_future_does_not_hide_the_changes_of_others(cloud: Cloud, hands: Hands) -> None:
+    cloud.add_hosts("a", "b")
+    table = cell_schema.compute_nodes
+    with cloud.cell.write() as connection:
+        connection.execute(sa.update(table).where(table.c.host == "a").values(updated_at=datetime(2026, 6, 1)))
+    store = HostStore(cloud)
+    store.snapshot()
+    hands.sleep(30)
+    with cloud.cell.write() as connection:
+        connection.execute(sa.update(table).where(table.c.host == "b").values(running_vms=7))
+        connection.execute(sa.update(table).where(table.c.host == "a").values(updated_at=datetime(2026, 6, 2)))
+    assert store.snapshot().hosts[cloud.uuid_of("b")].running_vms == 7
+
+
 def test_a_changed_service_is_noticed_as_well(cloud: Cloud, hands: Hands) -> None:
     cloud.add_hosts("a")
     store = HostStore(cloud)

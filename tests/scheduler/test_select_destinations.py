@@ -287,6 +287,18 @@ def test_a_cell_that_cannot_be_read_gives_no_hosts_and_is_warned_of(
     assert any(f"Failed to get the computes of cell {CELL}" in line.getMessage() for line in caplog.records)
 
 
+def test_no_servers_are_no_selections(cloud: Cloud) -> None:
+    found = scheduler(cloud).select_destinations(CONTEXT, SelectDestinations(spec_of(), ()))
+    assert found == Destinations(())
+    assert cloud.placement.queries == []
+
+
+def test_a_host_with_odd_documents_is_a_host_like_others(cloud: Cloud) -> None:
+    cloud.add_hosts("odd", stats='["list"]', cpu_info="{", supported_instances='[3, ["a", "b"]]')
+    cloud.add_hosts("odder", stats='{"num_instances": "many", "io_workload": null}', supported_instances="7")
+    assert hosts(ask(scheduler(cloud), spec_of())) == [["odd", "odder"]]
+
+
 def test_the_trace_tells_what_was_decided_and_why(cloud: Cloud) -> None:
     cloud.add_hosts("off", "a", "b")
     cloud.change_service("off", disabled=True)

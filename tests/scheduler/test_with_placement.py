@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from kilonova.clients.placement import HttpPlacement
 from kilonova.clients.rest import FixedToken, RestClient
 from kilonova.core import ids
 from kilonova.core.context import Context
-from kilonova.core.request_spec import FlavorSpec, RequestSpec
+from kilonova.core.request_spec import FlavorSpec, GroupSpec, RequestSpec
 from kilonova.core.scheduling import NoValidHost
 from kilonova.http.transport import WsgiTransport
 from kilonova.placement.app import make_app
@@ -89,6 +90,23 @@ def test_zones_traits_and_forbidden_traits_are_asked_of_placement(cloud: Cloud, 
         client.set_aggregates(uuids[name], [zone], client.aggregates(uuids[name])[1])
     flavor = requiring("HW_CPU_X86_VMX")
     assert ask(cloud, client, spec_of(flavor, availability_zone="east"), ids.new_uuid()) == [["b"]]
+
+
+def test_threads_share_a_scheduler_and_a_group_is_placed_one_request_at_a_time(
+    cloud: Cloud, client: HttpPlacement
+) -> None:
+    names = [f"h{number}" for number in range(8)]
+    for name in names:
+        add_host(cloud, client, name)
+    scheduler = Scheduler(cloud, client, SchedulerSettings())
+    asked = spec_of(group=GroupSpec(uuid="g" * 36, policy="anti-affinity"))
+
+    def place(_number: int) -> str:
+        found = scheduler.select_destinations(CONTEXT, SelectDestinations(asked, (ids.new_uuid(),), alternates=False))
+        return found.selections[0][0].host
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sorted(threads.map(place, range(8))) == names
 
 
 def test_a_forced_host_is_asked_for_by_its_tree(cloud: Cloud, client: HttpPlacement) -> None:

@@ -260,7 +260,7 @@ def _row(cell_uuid: str, row: Any) -> HostRow:
     return HostRow(
         uuid, cell_uuid, id_, host, node, kind, version, ip, vcpus, memory, disk, vcpus_used, memory_used, disk_used,
         free_ram, free_disk, least, workload, running, failed, _document(cpu_info), _triples(supported),
-        _document(stats), _document(metrics), cpu, ram, disk_ratio, disabled, reason, forced_down, agent, seen,
+        _mapping(stats), _document(metrics), cpu, ram, disk_ratio, disabled, reason, forced_down, agent, seen,
         changed_at,
     )  # fmt: skip
 
@@ -274,7 +274,13 @@ def _document(text: str | None) -> Any:
         return {}
 
 
+def _mapping(text: str | None) -> dict[str, Any]:
+    found = _document(text)
+    return found if isinstance(found, dict) else {}
+
+
 @lru_cache(maxsize=256)
 def _triples(text: str | None) -> tuple[tuple[str, str, str], ...]:
     found = _document(text)
-    return tuple(tuple(row) for row in found) if isinstance(found, list) else ()
+    rows = found if isinstance(found, list) else []
+    return tuple((str(row[0]), str(row[1]), str(row[2])) for row in rows if isinstance(row, list) and len(row) == 3)
