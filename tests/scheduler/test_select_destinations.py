@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import event
 
 from kilonova.bus.calls import Destinations, HostsChanged, SelectDestinations
 from kilonova.clients.placement import ConsumerConflict
@@ -314,6 +315,22 @@ def test_the_trace_tells_what_was_decided_and_why(cloud: Cloud) -> None:
     assert list(trace.seconds) == ["request filters", "candidates", "host states", "filters", "weighers", "claim",
                                    "alternates"]  # fmt: skip
     assert "ComputeFilter: 3 → 2; off: its compute service is disabled (no reason given)" in str(trace)
+
+
+def test_a_decision_in_a_quiet_cloud_is_one_statement_whatever_the_number_of_servers(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(host_store, "CHECK_EVERY", 3600)
+    cloud.add_hosts(*(f"h{number}" for number in range(20)))
+    made = scheduler(cloud)
+    ask(made, spec_of())
+    statements: list[str] = []
+    for database in (cloud.api, cloud.cell):
+        for engine in (database._reader, database._writer):
+            event.listen(engine, "before_cursor_execute", lambda _c, _cursor, text, *_: statements.append(text))
+    ask(made, spec_of(num_instances=10), *(ids.new_uuid() for _ in range(10)))
+    assert len(statements) == 1
+    assert len(cloud.placement.queries) == 2
 
 
 def test_a_decision_formats_nothing_for_levels_that_are_off(cloud: Cloud, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from kilonova.conf import load
 from kilonova.core.scheduling import UnknownPlugin
 from kilonova.scheduler import registry, settings
 from kilonova.scheduler.settings import SchedulerSettings
+from tests.scheduler.states import request, state
 
 
 def test_the_key_of_every_row_is_its_name() -> None:
@@ -81,3 +83,15 @@ def test_settings_are_read_from_the_groups_nova_has() -> None:
     assert settings.from_conf(conf) == SchedulerSettings(
         enabled_filters=("ComputeFilter",), max_attempts=5, service_down_time=7
     )
+
+
+def test_the_example_for_plugin_writers_works() -> None:
+    page = (Path(__file__).parents[3] / "docs/extend/scheduler-plugins.md").read_text(encoding="utf-8")
+    example: dict[str, Any] = {}
+    exec(page.partition("```python\n")[2].partition("```")[0], example)
+    check = example["FILTER"].prepare(request(extra_specs={"my:min_free_mb": "5"}))
+    assert check(state(free_ram_mb=5)).passed
+    assert str(check(state(free_ram_mb=4))) == "it has 4 MiB free, wanted 5"
+    assert example["FILTER"].prepare(request()) is None
+    assert example["WEIGHER"].weigh(request(), [state(num_instances=3)]) == [-3]
+    assert isinstance(getattr(SchedulerSettings(), example["WEIGHER"].multiplier), float)
