@@ -17,7 +17,8 @@ from kilonova.scheduler.claim import PlacementClient
 from kilonova.scheduler.filters.other_servers_filter import AWAY, TOGETHER
 from kilonova.scheduler.group_claims import GroupClaims
 from kilonova.scheduler.host_store import Databases, HostStore
-from kilonova.scheduler.pipeline import Moment, Selections
+from kilonova.scheduler.pipeline import Moment
+from kilonova.scheduler.placing import Selections
 from kilonova.scheduler.request import Group, Request, group_of
 from kilonova.scheduler.settings import SchedulerSettings
 from kilonova.scheduler.trace import Ring, Trace

@@ -7,9 +7,12 @@ the best `SCORES`. Reasons stay verdicts: they become text only when the trace i
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from kilonova.core import clock
 from kilonova.scheduler.claim import Attempt
 from kilonova.scheduler.plugins import Additions
 from kilonova.scheduler.verdict import Verdict
@@ -58,6 +61,15 @@ class Trace:
         self.dropped_by[index] = min(self.filters.index(result) + 1, 255)
         if len(result.reasons) < REASONS:
             result.reasons.append((host, verdict))
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Add the time of the block to a stage."""
+        started = clock.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + clock.monotonic() - started
 
     def why(self) -> list[str]:
         """One sentence per filter that dropped hosts."""

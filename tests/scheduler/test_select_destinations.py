@@ -16,7 +16,7 @@ from kilonova.core import ids, json
 from kilonova.core.context import Context
 from kilonova.core.request_spec import Destination, FlavorSpec, GroupSpec, RequestSpec
 from kilonova.core.scheduling import NoValidHost
-from kilonova.scheduler import host_store
+from kilonova.scheduler import host_store, placing
 from kilonova.scheduler.service import Scheduler
 from kilonova.scheduler.settings import SchedulerSettings
 from tests.scheduler.world import CELL, SMALL, Cloud, spec_of
@@ -385,3 +385,17 @@ def test_all_or_none_is_claimed_whoever_else_claims(
             assert len(rows) <= 3
     finally:
         cloud.close()
+
+
+def test_a_failure_after_the_claims_gives_them_back(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud.add_hosts("a", "b")
+    made = scheduler(cloud)
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(placing.Placing, "selections", broken)
+    with pytest.raises(RuntimeError, match="broken"):
+        ask(made, spec_of(num_instances=2), ids.new_uuid(), ids.new_uuid())
+    assert cloud.placement.consumers == {}
+    assert made.traces.newest()[0].failure == "broken"
