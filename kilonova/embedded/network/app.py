@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from kilonova.embedded import dialects
-from kilonova.embedded.network import errors, groups, nouns, quotas, routers, topology
+from kilonova.embedded.network import errors, groups, listing, nouns, quotas, routers, topology
 from kilonova.embedded.network.events import Notifier, Outbox
 from kilonova.embedded.network.floating import FLOATING_IP
 from kilonova.embedded.network.groups import GROUP, RULE
@@ -98,7 +98,7 @@ def _list(noun: Noun) -> Callable[[Request], dict[str, Any]]:
         if noun in (GROUP, RULE):
             asked = [*req.query.get("project_id", ()), *req.query.get("tenant_id", ())]
             groups.ensure_default(caller, asked[0] if len(asked) == 1 else None)
-        rows, more = nouns.listed(caller, noun, req.query)
+        rows, more = listing.listed(caller, noun, req.query)
         fields = _fields(req)
         document: dict[str, Any] = {noun.plural: [noun.view(row, privileged=caller.privileged, fields=fields)
                                                   for row in rows]}  # fmt: skip

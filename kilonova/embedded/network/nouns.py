@@ -6,7 +6,6 @@ beyond one table nor HTTP is decided here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -19,13 +18,10 @@ from kilonova.core import clock, ids
 from kilonova.core.errors import NotFound
 from kilonova.embedded.network import errors
 from kilonova.embedded.network.attributes import REQUIRED, Attribute, project, text
-from kilonova.embedded.store import Row, Rows, page, transact
+from kilonova.embedded.store import Row, Rows, transact
 from kilonova.sql.engine import Database
 
 Event = dict[str, str]
-_LIST_WORDS = frozenset(("fields", "limit", "marker", "sort_key", "sort_dir", "page_reverse"))
-_MAX_PAGE = 1000
-_COUNT = re.compile(r"^[0-9]{1,9}$", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -213,7 +209,7 @@ def make(c: Connection, caller: Caller, noun: Noun, **body: Any) -> Row:
 
 def fetch(c: Connection, caller: Caller, noun: Noun, key: str, *, lock: bool = False) -> Row:
     """The row, if the caller may see it. Raises the noun's NotFound."""
-    statement = _select(noun, (("id", "is"),), not caller.privileged, lock)
+    statement = selection(noun, (("id", "is"),), not caller.privileged, lock)
     found = c.execute(statement, {"w_id": key, "me": caller.project_id}).mappings().first()
     if found is None:
         raise noun.missing(id=key)
@@ -268,55 +264,9 @@ def only_owners(caller: Caller, noun: Noun, row: Row) -> None:
         raise errors.PolicyNotAuthorized(action=f"changing {noun.name} {row['id']}")
 
 
-# -- lists -------------------------------------------------------------------------------------------------------
-
-
-def listed(caller: Caller, noun: Noun, query: Mapping[str, Sequence[str]]) -> tuple[list[Row], bool]:
-    """The rows that match, one page of them, and whether more follow. Raises HTTPBadRequest for unknown arguments."""
-    where: dict[str, Any] = {}
-    extra: list[sa.ColumnElement[bool]] = []
-    for name, values in query.items():
-        attribute = noun.attributes.get(name)
-        if name in noun.filters:
-            extra.append(noun.filters[name](values))
-        elif attribute is not None and attribute.stored and not _is(noun, attribute, sa.JSON, sa.DateTime):
-            where |= noun.rows.conditions({attribute.stored: values})
-        elif name not in _LIST_WORDS:
-            raise errors.HTTPBadRequest(f"['{name}'] is invalid attribute for filtering")
-    statement = _select(noun, tuple((k, "in" if isinstance(v, list) else "is") for k, v in where.items()),
-                        not caller.privileged, False).where(*extra)  # fmt: skip
-    with caller.world.database.read() as c:
-        found = c.execute(statement, {f"w_{k}": v for k, v in where.items()} | {"me": caller.project_id}).mappings()
-        rows, more = _paged(noun, [dict(row) for row in found], query)
-        noun.derive(c, rows)
-    return rows, more
-
-
-def _is(noun: Noun, attribute: Attribute, *types: type[sa.types.TypeEngine[Any]]) -> bool:
-    return isinstance(noun.rows.table.c[attribute.stored].type, types)
-
-
-def _paged(noun: Noun, rows: list[Row], query: Mapping[str, Sequence[str]]) -> tuple[list[Row], bool]:
-    keys, directions = query.get("sort_key", ()), query.get("sort_dir", ())
-    if directions and len(directions) != len(keys):
-        raise errors.HTTPBadRequest("As many sort_dir as sort_key are needed.")
-    order = []
-    for place, key in enumerate(keys):
-        attribute = noun.attributes.get(key)
-        if attribute is None or not attribute.stored or _is(noun, attribute, sa.JSON):
-            raise errors.HTTPBadRequest(f"['{key}'] is invalid attribute for sorting")
-        order.append((attribute.stored, directions[place] if directions else "asc"))
-    if any(direction not in ("asc", "desc") for _, direction in order):
-        raise errors.HTTPBadRequest("sort_dir is asc or desc.")
-    limit, marker = query.get("limit", ("",))[0], query.get("marker", (None,))[0]
-    if limit and not _COUNT.match(limit):
-        raise errors.HTTPBadRequest("limit is not a number of at most nine digits.")
-    size = min(int(limit), _MAX_PAGE) if limit and int(limit) else None
-    return page(rows, sort=(*order, ("created_at", "asc"), ("id", "asc")), limit=size, marker=marker)
-
-
 @lru_cache(512)
-def _select(noun: Noun, shape: tuple[tuple[str, str], ...], restricted: bool, lock: bool) -> sa.Select[Any]:
+def selection(noun: Noun, shape: tuple[tuple[str, str], ...], restricted: bool, lock: bool) -> sa.Select[Any]:
+    """Rows of a noun by columns (name, "is" or "in"; values as `w_<name>`), those that `:me` sees if `restricted`."""
     table = noun.rows.table
     statement = sa.select(table)
     for name, kind in shape:
