@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class BodyInvalid(Invalid):
-    """The body does not fit its schema."""
+    """The body does not fit its schema. The detail `words` is what the validator says, without the field and value."""
 
     code = "body_invalid"
 
 
 class QueryInvalid(Invalid):
-    """The query does not fit its schema."""
+    """The query does not fit its schema. The detail `words` is what the validator says, without the field and value."""
 
     code = "query_invalid"
 
@@ -123,8 +123,9 @@ class Body:
         if not self.validator.fits(value):
             path, offending, words = self.validator.why_not(value)
             if not path:
-                raise BodyInvalid(words)
-            raise BodyInvalid(f"Invalid input for field/attribute {path[-1]}. Value: {_short(offending)}. {words}")
+                raise BodyInvalid(words, words=words)
+            text = f"Invalid input for field/attribute {path[-1]}. Value: {_short(offending)}. {words}"
+            raise BodyInvalid(text, words=words)
         return self.convert(value) if self.convert else value
 
 
@@ -154,11 +155,14 @@ class QueryReader:
             unknown = [name for name in values if name not in self._known]
             if unknown:
                 names = ", ".join(repr(name) for name in unknown)
-                raise QueryInvalid(f"Additional query parameters are not allowed ({names} unexpected).")
+                verb = "was" if len(unknown) == 1 else "were"
+                words = f"Additional properties are not allowed ({names} {verb} unexpected)"
+                raise QueryInvalid(f"Additional query parameters are not allowed ({names} unexpected).", words=words)
         given = {name: list(found) for name, found in values.items() if name in self._known}
         if given and not self._validator.fits(given):
             path, offending, words = self._validator.why_not(given)
-            raise QueryInvalid(f"Invalid input for query parameters {path[0]}. Value: {_short(offending)}. {words}")
+            text = f"Invalid input for query parameters {path[0]}. Value: {_short(offending)}. {words}"
+            raise QueryInvalid(text, words=words)
         plain: dict[str, Any] = {}
         for name, found in given.items():
             convert = self._converters.get(name)

@@ -10,7 +10,9 @@ from typing import Any
 from kilonova.core import json
 from kilonova.core.errors import KilonovaError
 from kilonova.http import versions
+from kilonova.http.app import MalformedJson
 from kilonova.http.dialect import REASONS, Fault
+from kilonova.http.validate import BodyInvalid, QueryInvalid
 from kilonova.placement.errors import UNDEFINED
 from kilonova.placement.versions import VERSIONS
 
@@ -28,6 +30,7 @@ class PlacementDialect:
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
         """The error in the form that Accept prefers."""
         kind = preferred(str(environ.get("HTTP_ACCEPT", "")))
+        text = _worded(text, error)
         title = REASONS.get(status, "Error")
         if kind == "application/json":
             document = {"errors": [_entry(status, title, text, environ, error)]}
@@ -62,6 +65,21 @@ def _entry(
         entry["max_version"] = versions.show(VERSIONS.maximum)
         entry["min_version"] = versions.show(VERSIONS.minimum)
     return entry
+
+
+_STARTS: tuple[tuple[type[KilonovaError], str], ...] = (
+    (BodyInvalid, "JSON does not validate: "),
+    (QueryInvalid, "Invalid query string parameters: "),
+    (MalformedJson, "Malformed JSON: "),
+)
+
+
+def _worded(text: str, error: KilonovaError | None) -> str:
+    """The kit's refusals in the words that Placement's clients know."""
+    for kind, start in _STARTS:
+        if isinstance(error, kind):
+            return start + str(error.details.get("words", text))
+    return text
 
 
 def _has_codes(environ: Mapping[str, Any]) -> bool:
