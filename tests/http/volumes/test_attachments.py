@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -130,3 +131,12 @@ def test_only_administrators_reset_a_status(demo: Any, admin: Any) -> None:
     assert admin.act(key, "os-reset_status", status="error") == 202
     assert demo.show(key)["status"] == "error"
     assert demo.ask("DELETE", f"/volumes/{key}")[0] == 202
+
+
+def test_of_many_servers_at_once_one_reserves_the_volume(service: Any, demo: Any) -> None:
+    key = demo.make()["id"]
+    servers = [f"{SERVER[:-2]}{number:02x}" for number in range(8)]
+    bodies = [{"attachment": {"volume_uuid": key, "instance_uuid": server}} for server in servers]
+    with ThreadPoolExecutor(8) as pool:
+        statuses = [answer[0] for answer in pool.map(lambda body: service.ask("POST", "/attachments", body), bodies)]
+    assert sorted(statuses) == [200] + [400] * 7
