@@ -10,8 +10,9 @@ from kilonova.workflows.delete import DELETE
 from kilonova.workflows.power import POWER
 from kilonova.workflows.recorder import ServerRecorder
 from kilonova.workflows.step import Workflow
+from kilonova.workflows.volumes import ATTACH, DETACH
 
-WORKFLOWS: Final[tuple[Workflow, ...]] = (BOOT, BUILD, DELETE, POWER)
+WORKFLOWS: Final[tuple[Workflow, ...]] = (BOOT, BUILD, DELETE, POWER, ATTACH, DETACH)
 
 
 def recorder() -> ServerRecorder:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from kilonova.api.compute import (
+    flavor_extra_specs,
     flavors,
     keypairs,
     server_external_events,
@@ -12,6 +13,7 @@ from kilonova.api.compute import (
     server_ips,
     server_metadata,
     server_tags,
+    server_volume_attachments,
     servers,
     versions,
 )
@@ -21,6 +23,7 @@ from kilonova.http.op import Op
 _MODULES = (
     versions,
     flavors,
+    flavor_extra_specs,
     keypairs,
     servers,
     server_instance_actions,
@@ -28,6 +31,7 @@ _MODULES = (
     server_metadata,
     server_tags,
     server_ips,
+    server_volume_attachments,
     console,
     power,
 )
