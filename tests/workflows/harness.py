@@ -142,6 +142,11 @@ class ManualTimers:
     def close(self) -> None:
         pass
 
+    def fire(self) -> None:
+        """Do what is due by now."""
+        for function, arguments in self._heap.pop(self._clock.monotonic()):
+            function(*arguments)
+
     def jump(self) -> bool:
         """Go to the next deadline and do what is due; False when there is none."""
         while (due := self._heap.next_due()) is not None:
