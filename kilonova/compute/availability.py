@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from kilonova.compute.world import World
 from kilonova.db.queries import services, zones
 from kilonova.db.queries.services import Service
+
+HIDDEN_SERVICES: Final = frozenset(("nova-osapi_compute", "nova-metadata"))
+"""Binaries that no list shows (server view 6, 12)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,8 @@ def every_zone(world: World) -> list[Zone]:
         with cell.database.read() as connection:
             found = services.list_services(connection)
         for service in found:
+            if service.binary in HIDDEN_SERVICES:
+                continue
             internal = service.binary != "nova-compute"
             zone = settings.internal_service_availability_zone if internal else by_host.get(
                 service.host, settings.default_availability_zone)  # fmt: skip

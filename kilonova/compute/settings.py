@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kilonova.core import liveness
+
 QUOTA_RESOURCES = (
     "instances", "cores", "ram", "metadata_items", "injected_files", "injected_file_content_bytes",
     "injected_file_path_length", "key_pairs", "server_groups", "server_group_members",
@@ -34,7 +36,7 @@ class ComputeSettings:
     block_device_allocate_retries_interval: int = 3
     network_allocate_retries: int = 0
     instance_name_template: str = "instance-%08x"
-    service_down_time: int = 60
+    service_down_time: float = 60  # as `core.liveness.down_after` has it
     cross_az_attach: bool = True
     max_attempts: int = 3
 
@@ -59,7 +61,7 @@ def from_conf(conf: Any) -> ComputeSettings:
         block_device_allocate_retries_interval=conf.block_device_allocate_retries_interval,
         network_allocate_retries=conf.network_allocate_retries,
         instance_name_template=conf.instance_name_template,
-        service_down_time=conf.service_down_time,
+        service_down_time=liveness.down_after(conf.report_interval, conf.service_down_time),
         cross_az_attach=conf.cinder.cross_az_attach,
         max_attempts=conf.scheduler.max_attempts,
     )

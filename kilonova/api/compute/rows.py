@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 from kilonova.api.compute import (
+    aggregates,
+    availability_zone,
+    extensions,
     flavor_extra_specs,
     flavors,
+    hypervisors,
     keypairs,
+    limits,
+    quota_class_sets,
+    quota_sets,
     server_external_events,
+    server_groups,
     server_instance_actions,
     server_ips,
     server_metadata,
     server_tags,
     server_volume_attachments,
     servers,
+    services,
     versions,
 )
 from kilonova.api.compute.server_actions import console, power
@@ -32,6 +41,15 @@ _MODULES = (
     server_tags,
     server_ips,
     server_volume_attachments,
+    limits,
+    extensions,
+    aggregates,
+    availability_zone,
+    hypervisors,
+    quota_class_sets,
+    quota_sets,
+    server_groups,
+    services,
     console,
     power,
 )

@@ -49,10 +49,10 @@ def index(req: Request) -> dict[str, Any]:
     everybody = "all_projects" in req.query and bool(req.ctx.is_admin)
     if everybody:
         req.authorize(_RULE + "index:all_projects")
-    found = server_groups.every(req.world, None if everybody else req.ctx.project_id)
     most = req.world.settings.max_limit
     start, size = req.query.get("offset", 0), min(req.query.get("limit") or most, most)
-    return {"server_groups": GROUP.many(found[start : start + size], req)}
+    found = server_groups.every(req.world, None if everybody else req.ctx.project_id, start, size)
+    return {"server_groups": GROUP.many(found, req)}
 
 
 def create(req: Request) -> dict[str, Any]:

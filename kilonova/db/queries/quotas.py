@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from kilonova.core import clock
 from kilonova.db.api_schema import instance_mappings, project_user_quotas, quota_classes, quota_locks, quotas
 
 _M = instance_mappings.c
@@ -84,3 +86,67 @@ def class_limits(connection: Connection, name: str) -> dict[str, int]:
 
 def _by_resource(rows: Any) -> dict[str, int]:
     return {row[0]: int(row[1]) for row in rows}
+
+
+# -- changes
+
+_Q, _U, _C = quotas.c, project_user_quotas.c, quota_classes.c
+_RESOURCE: sa.BindParameter[str] = sa.bindparam("b_resource")
+_SET = (
+    sa.update(quotas)
+    .where(_Q.project_id == sa.bindparam("b_project"), _Q.resource == _RESOURCE)
+    .values(hard_limit=sa.bindparam("b_limit"), updated_at=sa.bindparam("b_now"))
+)
+_SET_USER = (
+    sa.update(project_user_quotas)
+    .where(
+        _U.project_id == sa.bindparam("b_project"), _U.user_id == sa.bindparam("b_user"), _U.resource == _RESOURCE
+    )
+    .values(hard_limit=sa.bindparam("b_limit"), updated_at=sa.bindparam("b_now"))
+)
+_SET_CLASS = (
+    sa.update(quota_classes)
+    .where(_C.class_name == sa.bindparam("b_class"), _C.resource == _RESOURCE)
+    .values(hard_limit=sa.bindparam("b_limit"), updated_at=sa.bindparam("b_now"))
+)
+_ADD, _ADD_USER, _ADD_CLASS = sa.insert(quotas), sa.insert(project_user_quotas), sa.insert(quota_classes)
+_DROP = sa.delete(quotas).where(_Q.project_id == sa.bindparam("b_project"))
+_DROP_USERS = sa.delete(project_user_quotas).where(_U.project_id == sa.bindparam("b_project"))
+_DROP_USER = _DROP_USERS.where(_U.user_id == sa.bindparam("b_user"))
+
+
+def set_limits(connection: Connection, project_id: str, wanted: Mapping[str, int]) -> None:
+    """Give a project limits of its own. Under `lock`, so that nobody else adds the same rows."""
+    for resource, limit in sorted(wanted.items()):
+        values = {"b_project": project_id, "b_resource": resource, "b_limit": limit, "b_now": clock.utcnow()}
+        if connection.execute(_SET, values).rowcount == 0:
+            connection.execute(_ADD, {"project_id": project_id, "resource": resource, "hard_limit": limit})
+
+
+def set_user_limits(connection: Connection, project_id: str, user_id: str, wanted: Mapping[str, int]) -> None:
+    """Give a user limits within a project. Under `lock` of the project."""
+    for resource, limit in sorted(wanted.items()):
+        values = {"b_project": project_id, "b_user": user_id, "b_resource": resource, "b_limit": limit,
+                  "b_now": clock.utcnow()}  # fmt: skip
+        if connection.execute(_SET_USER, values).rowcount == 0:
+            row = {"project_id": project_id, "user_id": user_id, "resource": resource, "hard_limit": limit}
+            connection.execute(_ADD_USER, row)
+
+
+def set_class_limits(connection: Connection, name: str, wanted: Mapping[str, int]) -> None:
+    """Give a quota class limits. Under `lock` of the name."""
+    for resource, limit in sorted(wanted.items()):
+        values = {"b_class": name, "b_resource": resource, "b_limit": limit, "b_now": clock.utcnow()}
+        if connection.execute(_SET_CLASS, values).rowcount == 0:
+            connection.execute(_ADD_CLASS, {"class_name": name, "resource": resource, "hard_limit": limit})
+
+
+def drop_limits(connection: Connection, project_id: str) -> None:
+    """Take a project's limits away, its users' too: the defaults hold again."""
+    connection.execute(_DROP, {"b_project": project_id})
+    connection.execute(_DROP_USERS, {"b_project": project_id})
+
+
+def drop_user_limits(connection: Connection, project_id: str, user_id: str) -> None:
+    """Take one user's limits within a project away."""
+    connection.execute(_DROP_USER, {"b_project": project_id, "b_user": user_id})

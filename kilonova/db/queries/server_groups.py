@@ -61,3 +61,55 @@ def add(connection: Connection, uuid: str, servers: Sequence[str]) -> None:
     now = clock.utcnow()
     rows = [{"group_id": group, "instance_uuid": server, "created_at": now} for server in servers]
     connection.execute(_INSERT_MEMBER, rows)
+
+
+# -- groups themselves
+
+_PAGE = _GROUPS.order_by(_G.id)
+_PAGE_OF = _PAGE.where(_G.project_id == sa.bindparam("b_project"))
+_MEMBERS_OF = (
+    sa.select(_M.group_id, _M.instance_uuid)
+    .where(_M.group_id.in_(sa.bindparam("b_ids", expanding=True)))
+    .order_by(_M.id)
+)
+_COUNT_OF = sa.select(sa.func.count()).select_from(instance_groups).where(_G.project_id == sa.bindparam("b_project"))
+_INSERT = sa.insert(instance_groups)
+_INSERT_POLICY = sa.insert(instance_group_policy)
+_DELETE = sa.delete(instance_groups).where(_G.uuid == sa.bindparam("b_uuid"))
+
+
+def every(database: Database, project_id: str | None) -> list[Any]:
+    """The groups of a project, or of everybody, oldest first."""
+    with database.read() as connection:
+        if project_id is None:
+            return list(connection.execute(_PAGE))
+        return list(connection.execute(_PAGE_OF, {"b_project": project_id}))
+
+
+def members_of(database: Database, group_ids: Sequence[int]) -> dict[int, list[str]]:
+    """The servers of several groups, in the order they joined."""
+    found: dict[int, list[str]] = {}
+    with database.read() as connection:
+        for group, server in connection.execute(_MEMBERS_OF, {"b_ids": list(group_ids)}):
+            found.setdefault(group, []).append(server)
+    return found
+
+
+def count_of(connection: Connection, project_id: str) -> int:
+    """How many groups a project has."""
+    return int(connection.execute(_COUNT_OF, {"b_project": project_id}).scalar_one())
+
+
+def insert(
+    connection: Connection, uuid: str, name: str, policy: str, rules: str, project_id: str, user_id: str
+) -> None:
+    """Add a group; rules as JSON."""
+    row = {"uuid": uuid, "name": name, "project_id": project_id, "user_id": user_id, "created_at": clock.utcnow()}
+    key = connection.execute(_INSERT, row).inserted_primary_key
+    assert key is not None
+    connection.execute(_INSERT_POLICY, {"group_id": key[0], "policy": policy, "rules": rules})
+
+
+def delete(connection: Connection, uuid: str) -> bool:
+    """Remove a group with its members' rows; False when it is gone."""
+    return connection.execute(_DELETE, {"b_uuid": uuid}).rowcount == 1
