@@ -10,7 +10,17 @@ from sqlalchemy.engine import Connection
 from kilonova.embedded.network import errors
 from kilonova.embedded.network.attributes import integer
 from kilonova.embedded.network.nouns import Caller, Noun
-from kilonova.embedded.network.tables import FLOATING_IPS, GROUPS, NETWORKS, PORTS, ROUTERS, RULES, SUBNETS, quotas
+from kilonova.embedded.network.tables import (
+    FLOATING_IPS,
+    GROUPS,
+    NETWORKS,
+    PORTS,
+    QUOTAS,
+    ROUTERS,
+    RULES,
+    SUBNETS,
+    quotas,
+)
 from kilonova.embedded.store import Row, transact
 
 UNLIMITED = -1
@@ -30,15 +40,22 @@ _COUNT = {
     for name, (_, table) in LIMITS.items()
 }  # fmt: skip
 _NOT_LIMITS = frozenset(("project_id", "tenant_id", "force", "check_limit"))
+_LOCKED = sa.select(QUOTAS.c.limits).where(
+    QUOTAS.c.project_id == sa.bindparam("project", type_=sa.String)).with_for_update()  # fmt: skip
 _LIMIT = integer(UNLIMITED, 2**31 - 1)
 DEFAULTS: dict[str, int] = {name: limit for name, (limit, _) in LIMITS.items()}
 
 
 def check(c: Connection, project: str, noun: Noun) -> None:
-    """Raises OverQuota when the project may not have one more."""
-    row = quotas.get(c, project)
-    limit = row["limits"].get(noun.name) if row else None
-    limit = DEFAULTS[noun.name] if limit is None else limit
+    """Raises OverQuota when the project may not have one more; until the transaction ends nobody else is told it may.
+
+    Raises Duplicate when another request was the first of the project.
+    """
+    limits = c.execute(_LOCKED, {"project": project}).scalar()
+    if limits is None:
+        limits = {}
+        quotas.insert(c, {"project_id": project, "limits": limits})
+    limit = limits.get(noun.name, DEFAULTS[noun.name])
     if limit != UNLIMITED and c.execute(_COUNT[noun.name], {"project": project}).scalar_one() >= limit:
         raise errors.OverQuota(resource=noun.name, limit=limit)
 
@@ -75,7 +92,7 @@ def listed(caller: Caller) -> list[Row]:
     with caller.world.database.read() as c:
         rows = quotas.find(c)
     return [DEFAULTS | row["limits"] | {"project_id": row["project_id"], "tenant_id": row["project_id"]}
-            for row in rows]  # fmt: skip
+            for row in rows if row["limits"]]  # fmt: skip
 
 
 def change(caller: Caller, project: str, body: Any) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from kilonova.core import clock
-from kilonova.embedded.store import Row
+from kilonova.embedded.store import Row, transact
 from kilonova.embedded.volumes import quotas
 from kilonova.embedded.volumes.attachments import drop, settle
 from kilonova.embedded.volumes.tables import attachments, volumes
@@ -42,8 +42,8 @@ def _on_volume(act: Act, action: str, *, rule: bool = False) -> Callable[[Reques
 
     def handler(req: Request) -> Any:
         caller = (ruler_of if rule else writer_of)(req, f"volume_extension:volume_actions:{action}")
-        with req.world.database.write() as c:
-            return act(c, caller, locked(c, caller, req.path["id"]), req.body)
+        return transact(
+            req.world.database, lambda c: act(c, caller, locked(c, caller, req.path["id"]), req.body))  # fmt: skip
 
     return handler
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.embedded.store import Row, transact
-from kilonova.embedded.volumes.tables import SNAPSHOTS, VOLUMES, quotas
+from kilonova.embedded.volumes.tables import QUOTAS, SNAPSHOTS, VOLUMES, quotas
 from kilonova.embedded.volumes.world import NotAllowed, OverLimit, caller_of, ruler_of
 from kilonova.http.fields import Bool, Field, Int, Obj, Query, Str, wrap
 from kilonova.http.op import Answer, Op, Request
@@ -24,12 +24,21 @@ _USED = {
     table.name: sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(table.c.size), 0))
     .where(table.c.project_id == _PROJECT) for table in (VOLUMES, SNAPSHOTS)
 }  # fmt: skip
+_LOCKED = sa.select(QUOTAS.c.limits).where(QUOTAS.c.project_id == _PROJECT).with_for_update()
 
 
 def limits_of(c: Connection, project: str) -> dict[str, int]:
     """The limits of a project."""
     row = quotas.get(c, project)
     return DEFAULTS | (row["limits"] if row else {})
+
+
+def _claim(c: Connection, project: str) -> dict[str, int]:
+    """The limits, with the project's quota kept from every other transaction until this one ends."""
+    limits = c.execute(_LOCKED, {"project": project}).scalar()
+    if limits is None:
+        quotas.insert(c, {"project_id": project, "limits": {}})
+    return DEFAULTS | (limits or {})
 
 
 def used_by(c: Connection, project: str) -> dict[str, int]:
@@ -40,8 +49,11 @@ def used_by(c: Connection, project: str) -> dict[str, int]:
 
 
 def check(c: Connection, project: str, size: int, **asked: int) -> None:
-    """Raises OverLimit unless there is room for so many of each; `size` is that of the largest volume."""
-    limits, used = limits_of(c, project), used_by(c, project)
+    """Raises OverLimit unless there is room for so many of each; `size` is that of the largest volume.
+
+    Raises Duplicate when another request was the first of the project.
+    """
+    limits, used = _claim(c, project), used_by(c, project)
     for name, more in {"per_volume_gigabytes": size, **asked}.items():
         if limits[name] != UNLIMITED and more > 0 and used[name] + more > limits[name]:
             raise OverLimit(limit=limits[name], name=name, used=used[name], asked=more)

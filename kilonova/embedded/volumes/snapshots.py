@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlalchemy.engine import Connection
+
 from kilonova.core import clock
-from kilonova.embedded.store import Row
+from kilonova.embedded.store import Row, transact
 from kilonova.embedded.volumes import quotas, views
 from kilonova.embedded.volumes.tables import snapshots
 from kilonova.embedded.volumes.volumes import CHANGE, metadata_ops
@@ -33,7 +35,8 @@ STATUSES = ("available", "error", "creating", "deleting", "error_deleting")
 
 def _create(req: Request) -> Row:
     caller, given = writer_of(req, "volume:create_snapshot"), req.body["snapshot"]
-    with req.world.database.write() as c:
+
+    def work(c: Connection) -> Row:
         volume = locked(c, caller, given["volume_id"])
         wanted = ("available", "in-use") if given.get("force") else ("available",)
         if volume["status"] not in wanted:
@@ -46,6 +49,9 @@ def _create(req: Request) -> Row:
         )  # fmt: skip
         quotas.check(c, row["project_id"], 0, snapshots=1, gigabytes=row["size"])
         snapshots.insert(c, row)
+        return row
+
+    row = transact(req.world.database, work)
     return {"snapshot": views.snapshot(req, row | {"status": "creating"}, made=True)}
 
 

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from kilonova.core import clock
 from kilonova.core.errors import NotFound
-from kilonova.embedded.store import Row
+from kilonova.embedded.store import Row, transact
 from kilonova.embedded.volumes import quotas, types, views
 from kilonova.embedded.volumes.tables import attachments, snapshots, volumes
 from kilonova.embedded.volumes.tables import types as type_rows
@@ -61,14 +61,18 @@ def _create(req: Request) -> Row:
     if given.get("availability_zone") not in (None, ZONE):
         raise InvalidInput(f"Availability zone '{given['availability_zone']}' is invalid; there is '{ZONE}'.")
     image = _image_of(req, caller, given["imageRef"]) if given.get("imageRef") else None
-    with req.world.database.write() as c:
+
+    def work(c: Connection) -> tuple[Row, str]:
         row = _sized(c, caller, given, image)
         kind = _type_of(c, caller, given, row)
         row["type_id"] = kind["id"]
         row["multiattach"] = bool(given.get("multiattach")) or kind["extra_specs"].get("multiattach") == "<is> True"
         quotas.check(c, caller.project_id, row["size"], volumes=1, gigabytes=row["size"])
         volumes.insert(c, row)
-    return {"volume": views.volume(req, caller, row | {"status": "creating"}, kind["name"], (), made=True)}
+        return row, kind["name"]
+
+    row, kind = transact(req.world.database, work)
+    return {"volume": views.volume(req, caller, row | {"status": "creating"}, kind, (), made=True)}
 
 
 def _image_of(req: Request, caller: Caller, reference: str) -> Mapping[str, Any]:

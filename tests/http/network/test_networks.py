@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -125,6 +126,13 @@ def test_a_quota_stops_a_project_with_409_and_can_be_raised(demo: Any, admin: An
     assert admin.ask("DELETE", "/quotas/pdemo")[0] == 204
     assert demo.get("/quotas/pdemo")["quota"]["network"] == 100
     assert demo.ask("GET", "/quotas/pother")[0] == 403
+
+
+def test_creates_at_once_never_pass_a_quota(demo: Any, admin: Any) -> None:
+    admin.ask("PUT", "/quotas/pdemo", {"quota": {"network": 4}})
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: demo.ask("POST", "/networks", {"network": {}}), range(16)))
+    assert sorted(status for status, _ in answers) == [201] * 3 + [409] * 13
 
 
 def test_several_at_once_are_made_all_or_none(demo: Any) -> None:

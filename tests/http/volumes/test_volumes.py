@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -124,6 +125,12 @@ def test_quotas_stop_a_project_with_413_and_can_be_raised(demo: Any, admin: Any)
     assert demo.ask("PUT", f"/os-quota-sets/{demo.project}", {"quota_set": {"volumes": 9}})[0] == 403
     admin.ok("DELETE", f"/os-quota-sets/{demo.project}")
     demo.make()
+
+
+def test_creates_at_once_never_pass_a_quota(demo: Any) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: demo.ask("POST", "/volumes", {"volume": {"size": 1}})[0], range(20)))
+    assert sorted(answers) == [202] * 10 + [413] * 10
 
 
 def test_lists_filter_sort_and_page(demo: Any) -> None:
