@@ -80,7 +80,7 @@ class WrongMediaType(KilonovaError):
 class NoContentType(Invalid):
     """There is a body and nothing says what it is."""
 
-    code, message = "no_content_type", "A content-type header is required with a body."
+    code, message = "no_content_type", "A content-type header required with a body."
 
 
 class NotAtThisVersion(NotFound):
@@ -367,7 +367,7 @@ def _encode(answer: Answer, status: int, headers: list[tuple[str, str]]) -> byte
     if body is None:
         if answer.content_type:
             headers.append(("Content-Type", answer.content_type))
-        elif status not in (204, 304):
+        elif answer.content_type is None and status not in (204, 304):
             headers.append(("Content-Type", "application/json"))
         return b""
     if isinstance(body, bytes) or not isinstance(body, dict | list):

@@ -25,7 +25,8 @@ Headers = tuple[tuple[str, str], ...]
 class Answer:
     """What a handler answers when a plain document is not enough.
 
-    body: a document, bytes, an iterator of bytes, or None. status: in place of the row's.
+    body: a document, bytes, an iterator of bytes, or None. status: in place of the row's. content_type: an empty
+    string for an answer without a body that has none.
     """
 
     body: Any = None

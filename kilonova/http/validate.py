@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class BodyInvalid(Invalid):
-    """The body does not fit its schema. The detail `words` is what the validator says, without the field and value."""
+    """The body does not fit its schema. The detail `report` is all that the validator says."""
 
     code = "body_invalid"
 
 
 class QueryInvalid(Invalid):
-    """The query does not fit its schema. The detail `words` is what the validator says, without the field and value."""
+    """The query does not fit its schema. The detail `report` is all that the validator says."""
 
     code = "query_invalid"
 
@@ -59,8 +59,8 @@ class Validator:
             self._gate = jsonschema_rs.Draft4Validator(self.schema, formats=checks, validate_formats=True).is_valid
         return self._gate(value) or not any(True for _ in self._python().iter_errors(value))
 
-    def why_not(self, value: Any) -> tuple[list[Any], Any, str]:
-        """(path, offending value, words) of the refusal that tells most."""
+    def why_not(self, value: Any) -> tuple[list[Any], Any, str, str]:
+        """(path, offending value, words, full report) of the refusal that tells most."""
         from jsonschema.exceptions import best_match
 
         error = best_match(self._python().iter_errors(value))
@@ -68,7 +68,7 @@ class Validator:
         words = error.message
         if error.validator == "format":
             words = formats.words(error.validator_value)
-        return list(error.path), error.instance, words
+        return list(error.path), error.instance, words, str(error)
 
     def _python(self) -> jsonschema.Draft4Validator:
         if self._words is None:
@@ -121,11 +121,11 @@ class Body:
         if self.relaxed:
             value = tolerated(self.validator.schema, value)
         if not self.validator.fits(value):
-            path, offending, words = self.validator.why_not(value)
+            path, offending, words, report = self.validator.why_not(value)
             if not path:
-                raise BodyInvalid(words, words=words)
+                raise BodyInvalid(words, report=report)
             text = f"Invalid input for field/attribute {path[-1]}. Value: {_short(offending)}. {words}"
-            raise BodyInvalid(text, words=words)
+            raise BodyInvalid(text, report=report)
         return self.convert(value) if self.convert else value
 
 
@@ -156,13 +156,13 @@ class QueryReader:
             if unknown:
                 names = ", ".join(repr(name) for name in unknown)
                 verb = "was" if len(unknown) == 1 else "were"
-                words = f"Additional properties are not allowed ({names} {verb} unexpected)"
-                raise QueryInvalid(f"Additional query parameters are not allowed ({names} unexpected).", words=words)
+                report = f"Additional properties are not allowed ({names} {verb} unexpected)"
+                raise QueryInvalid(f"Additional query parameters are not allowed ({names} unexpected).", report=report)
         given = {name: list(found) for name, found in values.items() if name in self._known}
         if given and not self._validator.fits(given):
-            path, offending, words = self._validator.why_not(given)
+            path, offending, words, report = self._validator.why_not(given)
             text = f"Invalid input for query parameters {path[0]}. Value: {_short(offending)}. {words}"
-            raise QueryInvalid(text, words=words)
+            raise QueryInvalid(text, report=report)
         plain: dict[str, Any] = {}
         for name, found in given.items():
             convert = self._converters.get(name)

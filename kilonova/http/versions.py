@@ -41,6 +41,11 @@ def parse(text: str) -> Version:
     return int(match.group(1)), int(match.group(2))
 
 
+def _parse_zero(text: str) -> Version:
+    major, _, minor = text.partition(".")
+    return (0, int(minor)) if major == "0" and minor.isascii() and minor.isdigit() else parse(text)
+
+
 def show(version: Version) -> str:
     """`2.17`."""
     return f"{version[0]}.{version[1]}"
@@ -134,6 +139,7 @@ class Versions:
     legacy_header: str | None = None
     default: str | None = None
     vary: tuple[str, ...] = ()
+    zero: bool = False  # 0.5 is a version too, one that is not served
 
     @property
     def minimum(self) -> Version:
@@ -194,7 +200,7 @@ class Negotiator:
             version = high
         else:
             try:
-                version = parse(text)
+                version = _parse_zero(text) if self.versions.zero else parse(text)
             except VersionMalformed as error:
                 return Negotiated(None, (), error)
         headers = self.headers(version)

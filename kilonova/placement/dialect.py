@@ -1,4 +1,4 @@
-"""How Placement words a refusal: `{"errors": [...]}` as JSON where the client prefers it, else text or a page."""
+"""How Placement words a refusal: `{"errors": [...]}` as JSON unless the client prefers a page or plain text."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from kilonova.placement.versions import VERSIONS
 
 CODES_SINCE = (1, 23)
 
+_NEGOTIATOR = versions.Negotiator(VERSIONS)
+
 
 @dataclass(frozen=True, slots=True)
 class PlacementDialect:
@@ -30,7 +32,7 @@ class PlacementDialect:
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
         """The error in the form that Accept prefers."""
         kind = preferred(str(environ.get("HTTP_ACCEPT", "")))
-        text = _worded(text, error)
+        text = _worded(text, environ, error)
         title = REASONS.get(status, "Error")
         if kind == "application/json":
             document = {"errors": [_entry(status, title, text, environ, error)]}
@@ -45,10 +47,11 @@ class PlacementDialect:
     def unmatched(self, environ: dict[str, Any], allow: tuple[str, ...]) -> Fault:
         """404, or 405 with the methods that the path has."""
         if not allow:
-            return self.fault(404, "The resource could not be found.", environ, None)
+            status, headers, body = self.fault(404, "The resource could not be found.", environ, None)
+            return status, (*headers, *_NEGOTIATOR.negotiate(environ).headers), body
         text = f"The method {environ['REQUEST_METHOD']} is not allowed for this resource."
         status, headers, body = self.fault(405, text, environ, None)
-        return status, (*headers, ("Allow", ", ".join(allow))), body
+        return status, (*headers, ("Allow", ", ".join(allow)), *_NEGOTIATOR.negotiate(environ).headers), body
 
 
 def _entry(
@@ -74,35 +77,31 @@ _STARTS: tuple[tuple[type[KilonovaError], str], ...] = (
 )
 
 
-def _worded(text: str, error: KilonovaError | None) -> str:
+def _worded(text: str, environ: Mapping[str, Any], error: KilonovaError | None) -> str:
     """The kit's refusals in the words that Placement's clients know."""
+    if isinstance(error, BodyInvalid) and environ.get("CONTENT_LENGTH") in (None, "", "0"):
+        return "Malformed JSON: there is no body"
+    if isinstance(error, versions.VersionUnsupported):
+        return f"Unacceptable version header: {error.details['requested']}"
+    if isinstance(error, versions.VersionMalformed):
+        return f"invalid version string: {error.details['text']}"
     for kind, start in _STARTS:
         if isinstance(error, kind):
-            return start + str(error.details.get("words", text))
+            return start + str(error.details.get("report", text))
     return text
 
 
 def _has_codes(environ: Mapping[str, Any]) -> bool:
-    text = VERSIONS.requested(environ)
-    if text is None:
-        return False
-    if text.lower() == "latest":
-        return True
-    try:
-        return versions.parse(text) >= CODES_SINCE
-    except versions.VersionMalformed:
-        return False
+    version = _NEGOTIATOR.negotiate(environ).version
+    return version is not None and version >= CODES_SINCE
 
 
 def preferred(accept: str) -> str:
-    """Which of JSON, a page and plain text an Accept header prefers; plain text without one.
-
-    Equal preference goes to the page, as in the reference.
-    """
+    """Which of JSON, a page and plain text an Accept header prefers; JSON when it has no preference."""
     if not accept.strip():
-        return "text/plain"
+        return "application/json"
     best, best_quality = "text/plain", 0.0
-    for kind in ("text/html", "application/json"):
+    for kind in ("application/json", "text/html"):
         quality = _quality(accept, kind)
         if quality > best_quality:
             best, best_quality = kind, quality

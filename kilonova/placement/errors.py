@@ -15,8 +15,18 @@ class BadRequest(errors.Invalid):
     code = UNDEFINED
 
 
+class MethodNotAllowed(errors.KilonovaError):
+    """The path is known, the method is not, at this version."""
+
+    status, code, message = 405, UNDEFINED, "The method is not allowed for this resource at this version."
+
+
 class BadQueryValue(errors.Invalid):
     code = "placement.query.bad_value"
+
+
+class ContradictingTraits(BadRequest):
+    """A trait is required and forbidden at once."""
 
 
 class MissingQueryValue(errors.Invalid):
@@ -28,7 +38,9 @@ class DuplicateQueryKey(errors.Invalid):
 
 
 class NoSuch(errors.NotFound):
-    code, message = UNDEFINED, "No {what} {name} found."
+    """Anything named that is not there; the text is given whole."""
+
+    code = UNDEFINED
 
 
 class ProviderNotFound(errors.NotFound):
@@ -49,12 +61,15 @@ class ConcurrentUpdate(errors.Conflict):
 
 class GenerationConflict(errors.Conflict):
     code = CONCURRENT_UPDATE
-    message = "resource provider generation conflict: {uuid} has generation {actual}, not {given}."
+    message = (
+        "resource provider generation conflict: {uuid} has generation {actual}, not {given}. Resource provider's "
+        "generation already changed. Please update the generation and try again."
+    )
 
 
 class ConsumerGenerationConflict(errors.Conflict):
     code = CONCURRENT_UPDATE
-    message = "consumer generation conflict - consumer {uuid} is expected to have generation {given} but has {actual}."
+    message = "consumer generation conflict - expected {actual} but got {given} for consumer {uuid}."
 
 
 class InventoryInUse(errors.Conflict):

@@ -47,4 +47,4 @@ LINES = {
     "1.39": "Any of several traits may be required.",
 }
 
-VERSIONS = Versions("placement", LINES, vary=("openstack-api-version",))
+VERSIONS = Versions("placement", LINES, vary=("openstack-api-version",), zero=True)

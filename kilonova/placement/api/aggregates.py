@@ -37,7 +37,7 @@ def replace_aggregates(req: Request) -> Dated:
     """Make the provider be in exactly these."""
     compare = req.flag("generations")
     given = req.body["aggregates"] if compare else req.body
-    wanted = sorted({ids.canonical_uuid(uuid) for uuid in given})
+    wanted = list(dict.fromkeys(ids.canonical_uuid(uuid) for uuid in given))
     expected = req.body["resource_provider_generation"] if compare else None
     generation = req.world.writer.run(
         lambda tx: aggregates.replace(tx, provider_id(req), wanted, compare=compare, generation=expected)

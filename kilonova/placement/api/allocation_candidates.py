@@ -24,7 +24,7 @@ QUERY = Query(
         Param("limit", Str(pattern="^[1-9][0-9]{0,17}$"), many=True, since="1.16"),
         Param("required", many=True, since="1.17"),
         Param("member_of", many=True, since="1.21"),
-        Param("group_policy", Enum("none", "isolate"), since="1.25"),
+        Param("group_policy", Enum("none", "isolate"), many=True, since="1.25"),
         Param("in_tree", many=True, since="1.31"),
         Param("root_required", many=True, since="1.35"),
         Param("same_subtree", many=True, since="1.36"),

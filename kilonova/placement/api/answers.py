@@ -56,7 +56,7 @@ def finished(op: Op) -> Op:
         if req.version is not None and req.version >= STAMPS_SINCE and (dated.stamp or dated.body is not None):
             headers = (*headers, ("Last-Modified", http_date(dated.stamp or clock.utcnow())),
                        ("Cache-Control", "no-cache"))  # fmt: skip
-        return Answer(dated.body, dated.status, headers)
+        return Answer(dated.body, dated.status, headers, None if dated.body is not None else "")
 
     return replace(op, handler=handle)
 

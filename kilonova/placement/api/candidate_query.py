@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from kilonova.http.op import Request
 from kilonova.placement.api import parameters
 from kilonova.placement.candidates.request import Group, Query
-from kilonova.placement.errors import BadQueryValue, BadRequest, DuplicateQueryKey, MissingQueryValue
+from kilonova.placement.errors import (
+    BadQueryValue,
+    BadRequest,
+    ContradictingTraits,
+    DuplicateQueryKey,
+    MissingQueryValue,
+)
 from kilonova.placement.store.names import Names
 
 FLAGS = {
@@ -29,6 +34,9 @@ FLAGS = {
     "by_provider": "1.12",
 }
 
+Given = dict[str, dict[str, list[str]]]
+"""Values by suffix and parameter."""
+
 _NUMBERED = re.compile(r"\A(resources|required|member_of|in_tree)([1-9][0-9]*)\Z")
 _NAMED = re.compile(r"\A(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})\Z")
 
@@ -36,11 +44,11 @@ _NAMED = re.compile(r"\A(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,6
 def read(req: Request, names: Names) -> Query:
     """The request for the engine; BadRequest and its kin for what the rules of placement-facts §7 refuse."""
     given = _by_suffix(req)
-    groups = [_group(req, names, suffix, values) for suffix, values in sorted(given.items())]
     subtrees = _subtrees(req, given)
-    _check_resources(req, groups, subtrees)
+    _check_resources(req, given, subtrees)
+    groups = [_group(req, names, suffix, values) for suffix, values in sorted(given.items())]
     suffixed = [group for group in groups if group.suffix]
-    policy = req.query.get("group_policy")
+    policy = req.query["group_policy"][0] if "group_policy" in req.query else None
     if len(suffixed) > 1 and policy is None:
         raise BadRequest(
             'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
@@ -52,25 +60,33 @@ def read(req: Request, names: Names) -> Query:
     )
 
 
-def _by_suffix(req: Request) -> dict[str, dict[str, list[str]]]:
+def _by_suffix(req: Request) -> Given:
     """Values by suffix and parameter; an unknown key is refused."""
-    given: dict[str, dict[str, list[str]]] = {}
+    given: Given = {}
     for key in ("resources", "required", "member_of", "in_tree"):
         if key in req.query:
             value = req.query[key]
             given.setdefault("", {})[key] = value if isinstance(value, list) else [value]
-    known = {param.name for param in req.op.query.params} if req.op.query else set()
+    known = req.op.query.known(req.version) if req.op.query else {}
     pattern = _NAMED if req.flag("word_suffixes") else _NUMBERED
     for key, values in req.query.items():
         if key in known:
             continue
         match = pattern.match(key) if req.flag("granular") else None
         if match is None or (match.group(1) == "in_tree" and not req.flag("in_tree")):
-            raise BadRequest(
-                f"Invalid query string parameters: Additional properties are not allowed ('{key}' was unexpected)"
-            )
+            raise _unknown(req, key)
         given.setdefault(match.group(2), {})[match.group(1)] = values
     return given
+
+
+def _unknown(req: Request, key: str) -> BadRequest:
+    start = "Invalid query string parameters: "
+    if not req.flag("granular"):
+        return BadRequest(f"{start}Additional properties are not allowed ('{key}' was unexpected)")
+    suffix = "([a-zA-Z0-9_-]{1,64})?" if req.flag("word_suffixes") else "([1-9][0-9]*)?"
+    names = ("in_tree", "member_of", "required", "resources")[0 if req.flag("in_tree") else 1 :]
+    forms = ", ".join(f"'^{name}{suffix}$'" for name in names)
+    return BadRequest(f"{start}'{key}' does not match any of the regexes: {forms}")
 
 
 def _group(req: Request, names: Names, suffix: str, values: Mapping[str, list[str]]) -> Group:
@@ -94,10 +110,10 @@ def _group(req: Request, names: Names, suffix: str, values: Mapping[str, list[st
     return group
 
 
-def _subtrees(req: Request, given: Mapping[str, Any]) -> tuple[frozenset[str], ...]:
+def _subtrees(req: Request, given: Given) -> tuple[frozenset[str], ...]:
     found = []
     for value in req.query.get("same_subtree", ()):
-        suffixes = value.split(",")
+        suffixes = [piece.strip() for piece in value.split(",")]
         if "" in suffixes:
             raise BadQueryValue(f"Empty string (unsuffixed group) can not be specified in `same_subtree` ({value}).")
         unknown = sorted(set(suffixes) - given.keys())
@@ -109,22 +125,33 @@ def _subtrees(req: Request, given: Mapping[str, Any]) -> tuple[frozenset[str], .
     return tuple(found)
 
 
-def _check_resources(req: Request, groups: list[Group], subtrees: tuple[frozenset[str], ...]) -> None:
+def _check_resources(req: Request, given: Given, subtrees: tuple[frozenset[str], ...]) -> None:
     """Every group asks for something, or (from 1.36) is placed beside one that does."""
-    bare = [group for group in groups if not group.resources]
-    if len(bare) == len(groups):
-        kind = MissingQueryValue if req.flag("placing_groups") else BadRequest
-        raise kind("At least one request group (`resources` or `resources{$S}`) is required.")
-    if not req.flag("granular") and any(not group.suffix for group in bare):
-        raise BadRequest("Invalid query string parameters: 'resources' is a required property")
-    placed = frozenset[str]().union(*subtrees)
-    for group in bare:
-        if group.suffix and group.suffix in placed and req.flag("placing_groups"):
-            continue
-        raise BadRequest(
-            f"All traits, aggregates and trees must be associated with resources: the parameters with suffix "
-            f"'{group.suffix}' are orphaned."
-        )
+    bare = sorted(suffix for suffix, values in given.items() if "resources" not in values)
+    if not req.flag("granular"):
+        if bare or not given:
+            raise BadRequest("Invalid query string parameters: 'resources' is a required property")
+    elif not given:
+        raise BadRequest("At least one request group (`resources` or `resources{$S}`) is required.")
+    elif not req.flag("placing_groups") or "" in bare:
+        if bare:
+            raise _orphaned(given, bare)
+    elif len(bare) == len(given):
+        raise MissingQueryValue("There must be at least one resources or resources[$S] parameter.")
+    elif not frozenset(bare) <= frozenset[str]().union(*subtrees):
+        raise BadQueryValue("Resourceless suffixed group request should be specified in `same_subtree` query param.")
+
+
+def _orphaned(given: Given, bare: list[str]) -> BadRequest:
+    """What says which conditions have no resources to go with."""
+    for key, what in (("required", "traits"), ("member_of", "member_of")):
+        keys = [key + suffix for suffix in bare if key in given[suffix]]
+        if keys:
+            return BadRequest(
+                f"All {what} parameters must be associated with resources. "
+                f"Found the following orphaned {what} keys: {', '.join(keys)}"
+            )
+    return BadRequest("All request groups must specify resources.")
 
 
 def _root(req: Request, names: Names) -> tuple[frozenset[int], frozenset[int]]:
@@ -134,11 +161,7 @@ def _root(req: Request, names: Names) -> tuple[frozenset[int], frozenset[int]]:
     if not values:
         return frozenset(), frozenset()
     try:
-        sets, forbidden = parameters.required(
-            values, names, forbidding=True, any_of=False, key="root_required"
-        )
-    except BadRequest as error:
-        if "Conflicting" in error.text:
-            raise BadQueryValue(error.text) from None
-        raise
+        sets, forbidden = parameters.required(values, names, forbidding=True, any_of=False, key="root_required")
+    except ContradictingTraits as error:
+        raise BadQueryValue(error.text) from None
     return frozenset().union(*sets) if sets else frozenset(), forbidden

@@ -7,7 +7,7 @@ from typing import Any
 from kilonova.http.fields import Field, Int, Map, Obj, Raw
 from kilonova.http.op import Op, Request
 from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, Dated, newest, provider_id
-from kilonova.placement.errors import BadRequest, NoSuch
+from kilonova.placement.errors import BadRequest, MethodNotAllowed, NoSuch
 from kilonova.placement.store import inventories, providers
 from kilonova.placement.store.inventories import MAX_INT, Inventory, Stored
 
@@ -56,7 +56,8 @@ def _read(req: Request, name: str, body: dict[str, Any]) -> Inventory:
     capacity = inventory.capacity
     if capacity < 0 or (capacity == 0 and not req.flag("all_reserved")):
         raise BadRequest(
-            f"Invalid inventory for '{name}' on resource provider '{provider_id(req)}'. "
+            f"Unable to {'create' if req.op.method == 'POST' else 'update'} inventory for resource provider "
+            f"{provider_id(req)}: Invalid inventory for '{name}'. "
             f"The reserved value is greater than {'' if req.flag('all_reserved') else 'or equal to '}total."
         )
     return inventory
@@ -106,6 +107,11 @@ def delete_inventories(req: Request) -> None:
     req.world.writer.run(lambda tx: inventories.replace(tx, provider_id(req), None, {}, names))
 
 
+def no_delete_yet(req: Request) -> None:
+    """Before 1.5 the path is known and cannot be deleted: 405, as in the reference."""
+    raise MethodNotAllowed
+
+
 def add_inventory(req: Request) -> Dated:
     """One more class."""
     names = req.world.keeper.current().names
@@ -126,7 +132,7 @@ def show_inventory(req: Request) -> Dated:
     names = req.world.keeper.current().names
     one: Stored | None = next((one for one in found if names.class_names[one.class_id] == name), None)
     if one is None:
-        raise NoSuch(what=f"inventory of class {name} for resource provider", name=provider.uuid)
+        raise NoSuch(f"No inventory of class {name} for {provider.uuid}")
     return Dated(_shown(one.inventory) | {"resource_provider_generation": provider.generation}, one.updated_at)
 
 
@@ -157,6 +163,7 @@ OPS = (
     Op("GET", _PATH, list_inventories, _RULE + "list"),
     Op("PUT", _PATH, replace_inventories, _RULE + "update", body=REPLACE_ALL, errors=(409,), flags=FLAGS),
     Op("POST", _PATH, add_inventory, _RULE + "create", body=ADD, ok=201, errors=(409,), flags=FLAGS),
+    Op("DELETE", _PATH, no_delete_yet, _RULE + "delete", ok=204, errors=(405,), until="1.4"),
     Op("DELETE", _PATH, delete_inventories, _RULE + "delete", ok=204, errors=(409,), since="1.5"),
     Op("GET", _ONE, show_inventory, _RULE + "show"),
     Op("PUT", _ONE, replace_inventory, _RULE + "update", body=REPLACE_ONE, errors=(409,), flags=FLAGS),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from kilonova.core import ids
-from kilonova.placement.errors import BadRequest
+from kilonova.placement.errors import BadRequest, ContradictingTraits
 from kilonova.placement.store.names import Names
+
+_INTEGER = re.compile(r"\A-?[0-9]{1,18}\Z")
 
 Traits = tuple[tuple[frozenset[int], ...], frozenset[int]]
 """Sets of which one trait each is required, and forbidden traits."""
@@ -19,16 +22,16 @@ def resources(text: str, names: Names) -> tuple[tuple[int, int], ...]:
     """(class id, amount) pairs of `VCPU:2,MEMORY_MB:512`."""
     found: dict[int, int] = {}
     for part in text.split(","):
-        name, colon, amount = part.partition(":")
+        name, colon, amount = (piece.strip() for piece in part.partition(":"))
         if not colon or not name:
             raise BadRequest(
                 "Badly formed resources parameter. Expected resources query string parameter in form: "
-                f'?resources=VCPU:2,MEMORY_MB:1024. Got: "{text}".'
+                f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part if text else 'empty string'}."
             )
-        if not amount.isascii() or not amount.isdigit() or int(amount) < 1 or len(amount) > 18:
-            raise BadRequest(
-                f'Requested resource "{name}" expected positive integer amount. Got: "{amount}".'
-            )
+        if not _INTEGER.match(amount):
+            raise BadRequest(f"Requested resource {name} expected positive integer amount. Got: {amount}.")
+        if int(amount) < 1:
+            raise BadRequest(f"Requested resource {name} requires amount >= 1. Got: {amount}.")
         if name not in names.class_ids:
             raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
         found[names.class_ids[name]] = int(amount)
@@ -39,8 +42,10 @@ def required(values: Sequence[str], names: Names, *, forbidding: bool, any_of: b
     """The traits of all values of one `required` parameter; without `any_of` the last value alone counts."""
     sets: list[frozenset[int]] = []
     forbidden: set[int] = set()
-    for value in values if any_of else values[-1:]:
-        if any_of and value.startswith("in:"):
+    for value in (values if any_of else values[-1:]):
+        if value.startswith("in:") and not any_of:
+            raise BadRequest("The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39.")
+        if value.startswith("in:"):
             sets.append(frozenset(_trait_ids(value.removeprefix("in:"), value, names, key, forbidding)))
             continue
         wanted, unwanted = _split(value, key, forbidding)
@@ -49,7 +54,7 @@ def required(values: Sequence[str], names: Names, *, forbidding: bool, any_of: b
     contradicted = [one for one in sets if one <= forbidden]
     if contradicted:
         shown = sorted(names.trait_names[id_] for one in contradicted for id_ in one)
-        raise BadRequest(f"Conflicting required and forbidden traits in '{key}': {', '.join(shown)}")
+        raise ContradictingTraits(f"Conflicting required and forbidden traits found in {key}: {', '.join(shown)}")
     return tuple(dict.fromkeys(sets)), frozenset(forbidden)
 
 
@@ -64,7 +69,7 @@ def _split(value: str, key: str, forbidding: bool) -> tuple[list[str], list[str]
     """Wanted and unwanted names of `A,!B`."""
     wanted: list[str] = []
     unwanted: list[str] = []
-    for part in value.split(","):
+    for part in (piece.strip() for piece in value.split(",")):
         name = part.removeprefix("!") if forbidding else part
         if not name or "!" in name or ":" in name:
             raise _bad_traits(key, value, forbidding)
@@ -87,19 +92,25 @@ def _known(wanted: Sequence[str], names: Names) -> list[int]:
 
 
 def member_of(values: Sequence[str], *, forbidding: bool, repeats: bool, key: str = "member_of") -> Aggregates:
-    """The aggregates of all values of one `member_of` parameter; without `repeats` the last value alone counts."""
+    """The aggregates of all values of one `member_of` parameter; several are refused without `repeats`."""
     sets: list[frozenset[str]] = []
     forbidden: set[str] = set()
-    for value in values if repeats else values[-1:]:
+    if len(values) > 1 and not repeats:
+        raise BadRequest(f"Multiple {key} parameters are not supported")
+    for value in (text.strip() for text in values):
         if value.startswith("!") and not forbidding:
             raise BadRequest(f"Forbidden member_of parameters are not supported in the specified microversion: {value}")
         negative = value.startswith("!")
         listed = value.removeprefix("!") if negative else value
         parts = listed.removeprefix("in:").split(",") if listed.startswith("in:") else [listed]
+        if "," in parts[0]:
+            raise BadRequest(
+                f"Multiple values for '{key}' must be prefixed with the 'in:' or '!in:' keyword using the valid "
+                f"microversion. Got: {value}"
+            )
         if not all(ids.is_uuid_like(part) for part in parts):
             raise BadRequest(
-                f"Expected '{key}' parameter to contain valid UUID(s). Got: {value}. "
-                "A list is written in:<uuid>,<uuid>; '!' may only stand before it."
+                f"Invalid query string parameters: Expected '{key}' parameter to contain valid UUID(s). Got: {value}"
             )
         uuids = frozenset(ids.canonical_uuid(part) for part in parts)
         if negative:
@@ -111,6 +122,6 @@ def member_of(values: Sequence[str], *, forbidding: bool, repeats: bool, key: st
 
 def tree(value: str, key: str = "in_tree") -> str:
     """The UUID of `in_tree`."""
-    if not ids.is_uuid_like(value):
-        raise BadRequest(f"Expected '{key}' parameter to be a valid UUID. Got: {value}")
-    return ids.canonical_uuid(value)
+    if not ids.is_uuid_like(value.strip()):
+        raise BadRequest(f"Expected '{key}' parameter to be a format of uuid. Got: {value}")
+    return ids.canonical_uuid(value.strip())

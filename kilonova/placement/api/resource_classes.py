@@ -7,7 +7,7 @@ from typing import Any
 from kilonova.http.fields import Field, Obj
 from kilonova.http.op import Op, Request
 from kilonova.placement.api.answers import CUSTOM_NAME, Dated, newest
-from kilonova.placement.api.custom import custom_name
+from kilonova.placement.api.custom import custom_class
 from kilonova.placement.errors import NoSuch
 from kilonova.placement.store import classes
 from kilonova.placement.store.names import Names
@@ -42,7 +42,7 @@ def show_class(req: Request) -> Dated:
     names: Names = req.world.keeper.current().names
     name = req.path["name"]
     if name not in names.class_ids:
-        raise NoSuch(what="such resource class", name=name)
+        raise NoSuch(f"No such resource class: {name}.")
     return Dated(_shown(name, req), names.class_stamps[name])
 
 
@@ -54,7 +54,7 @@ def rename_class(req: Request) -> Dated:
 
 def ensure_class(req: Request) -> Dated:
     """Make a custom class: 201 new, 204 there already (from 1.7)."""
-    name = custom_name(req, "resource class")
+    name = custom_class(req)
     fresh = req.world.writer.run(lambda tx: classes.ensure(tx, name))
     return Dated(None, None, 201 if fresh else 204, _where(name, req))
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from kilonova.http.fields import Arr, Enum, Field, Obj, Param, Query
+from kilonova.http.fields import Arr, Field, Obj, Param, Query
 from kilonova.http.op import Op, Request
 from kilonova.placement.api.answers import GENERATION, TRAIT_NAME, Dated, newest, provider_id
-from kilonova.placement.api.custom import custom_name
+from kilonova.placement.api.custom import custom_trait
 from kilonova.placement.errors import BadRequest
 from kilonova.placement.store import providers, traits
 from kilonova.placement.store.names import Names
 
-LIST = Query((Param("name"), Param("associated", Enum("true", "false", "True", "False", "TRUE", "FALSE"))), strict=True)
+LIST = Query((Param("name"), Param("associated")), strict=True)
 REPLACE = Obj(
     Field("traits", Arr(TRAIT_NAME, unique=True), required=True),
     Field("resource_provider_generation", GENERATION, required=True),
@@ -22,6 +22,8 @@ def list_traits(req: Request) -> Dated:
     names: Names = req.world.keeper.current().names
     found = [name for name in names.trait_ids if _named(name, req.query.get("name"))]
     if "associated" in req.query:
+        if req.query["associated"].lower() not in ("true", "false"):
+            raise BadRequest('The query parameter "associated" only accepts "true" or "false"')
         with req.world.database.read() as connection:
             used = traits.associated(connection)
         found = [name for name in found if (name in used) == (req.query["associated"].lower() == "true")]
@@ -36,8 +38,8 @@ def _named(name: str, wanted: str | None) -> bool:
     if wanted.startswith("in:"):
         return name in wanted.removeprefix("in:").split(",")
     raise BadRequest(
-        f'Badly formatted name parameter. Expected name query string parameter in form: "name=in:<names>" or '
-        f'"name=startswith:<prefix>". Got: "{wanted}"'
+        "Badly formatted name parameter. Expected name query string parameter in form: "
+        f'?name=[in|startswith]:[name1,name2|prefix]. Got: "{wanted}"'
     )
 
 
@@ -48,7 +50,7 @@ def show_trait(req: Request) -> Dated:
 
 def create_trait(req: Request) -> Dated:
     """Make a custom trait: 201 new, 204 there already."""
-    name = custom_name(req, "trait")
+    name = custom_trait(req)
     fresh = req.world.writer.run(lambda tx: traits.create(tx, name))
     where = (("Location", f"{req.base_url}/traits/{name}"),)
     stamp = traits.stamp(req.world.keeper.current().names, name)

@@ -133,9 +133,17 @@ class _Search:
         watched = tuple(self._chosen[n] for n in self._watched if n < depth)
         traits = frozenset(self._chosen[n] for n in self._collective if n < depth) if self._traits else None
         taken = frozenset(self._taken) if self._problem.query.isolate else None
-        return depth, frozenset(item for item in self._used.items() if item[1]), taken, watched, traits
+        rows = None if self._problem.query.nested else frozenset(self._chosen)
+        return depth, frozenset(item for item in self._used.items() if item[1]), taken, watched, traits, rows
+
+    def _beside(self, row: int) -> bool:
+        """Whether another provider of the same tree is in the answer already."""
+        root = self._problem.snapshot.root
+        return any(other != row and root[other] == root[row] for other in self._chosen)
 
     def _place(self, slot: Slot, row: int) -> bool:
+        if not self._problem.query.nested and self._beside(row):
+            return False
         if self._problem.query.isolate and slot.suffix:
             if row in self._taken:
                 return False

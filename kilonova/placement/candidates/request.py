@@ -25,7 +25,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A whole request. `nested` False keeps an answer to one provider of each tree (microversions below 1.29).
+    """A whole request. `nested` False: no two providers of one tree in an answer (microversions below 1.29).
 
     isolate: every suffixed group on a provider of its own. limit: None for all answers. steps: the bound of work;
     a search that meets it answers what it has.

@@ -27,7 +27,7 @@ def find(snapshot: Snapshot, query: Query, *, sharing: int | None = None) -> Ans
     if not slots:
         return Answers(slots)
     shared = _sharing_rows(snapshot, sharing)
-    if (snapshot.flat or not query.nested) and not len(shared):
+    if (snapshot.flat or not query.nested) and not len(shared):  # without nesting and sharing one provider takes all
         rows = _on_one_row(snapshot, query, slots, None)
         if query.limit is not None:
             rows = rows[: query.limit]
@@ -85,8 +85,8 @@ def _takes_sum(snapshot: Snapshot, rows: Rows, class_id: int, total: int) -> Mas
 
 
 def _in_trees(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared: Rows) -> Answers:
-    tied = _ties(snapshot, shared, query.nested)
-    alone = _alone(snapshot, shared, tied, query.nested)
+    tied = _ties(snapshot, shared)
+    alone = _alone(snapshot, shared, tied)
     singles = _on_one_row(snapshot, query, slots, alone).tolist()
     problem, anchors = _problem(snapshot, query, slots, shared, tied, ~alone)
     budget = Budget(query.steps)
@@ -105,11 +105,9 @@ def _in_trees(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared:
     return Answers(slots, found, budget.left < 0)
 
 
-def _alone(snapshot: Snapshot, shared: Rows, tied: dict[int, list[int]], nested: bool) -> Mask:
+def _alone(snapshot: Snapshot, shared: Rows, tied: dict[int, list[int]]) -> Mask:
     """The rows whose scope is nothing but themselves."""
-    alone = snapshot.alive.copy()
-    if nested:
-        alone &= (snapshot.size == 1) & (snapshot.parent < 0)
+    alone: Mask = np.asarray(snapshot.alive & (snapshot.size == 1) & (snapshot.parent < 0))
     alone[shared] = False
     for anchors in tied.values():
         alone[anchors] = False
@@ -142,9 +140,7 @@ def _problem(
     snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared: Rows, tied: dict[int, list[int]], among: Mask
 ) -> tuple[Problem, list[int]]:
     """Rows per slot, and the anchors (root rows) in whose scope every slot has one."""
-    roots = among.copy()
-    if query.nested:
-        roots &= snapshot.root == np.arange(len(snapshot))
+    roots = among & (snapshot.root == np.arange(len(snapshot)))
     good = select.allowed_roots(snapshot, query)
     if good is not None:
         roots &= good
@@ -153,7 +149,7 @@ def _problem(
     options: list[dict[int, list[int]]] = []
     for slot in slots:
         rows = select.eligible(snapshot, slot, masks[slot.group])
-        by_root = _by_root(snapshot, rows[among[rows]], tied, query.nested)
+        by_root = _by_root(snapshot, rows[among[rows]], tied)
         options.append(by_root)
         there = np.zeros(len(snapshot), np.bool_)
         there[list(by_root)] = True
@@ -182,7 +178,7 @@ def _without_aggregates(group: Group) -> Group:
     return Group(group.suffix, group.resources, group.required, group.forbidden, in_tree=group.in_tree)
 
 
-def _ties(snapshot: Snapshot, shared: Rows, nested: bool) -> dict[int, list[int]]:
+def _ties(snapshot: Snapshot, shared: Rows) -> dict[int, list[int]]:
     """The anchors that each sharing row serves besides its own."""
     ties: dict[int, list[int]] = {}
     for row in shared.tolist():
@@ -192,16 +188,15 @@ def _ties(snapshot: Snapshot, shared: Rows, nested: bool) -> dict[int, list[int]
         found = [snapshot.aggregates[aggregate] for aggregate in shown.aggregates]
         if found:
             rows = np.concatenate(found)
-            anchors = np.unique(snapshot.root[rows] if nested else rows)
-            ties[row] = anchors[anchors != (snapshot.root[row] if nested else row)].tolist()
+            anchors = np.unique(snapshot.root[rows])
+            ties[row] = anchors[anchors != snapshot.root[row]].tolist()
     return ties
 
 
-def _by_root(snapshot: Snapshot, rows: Rows, tied: dict[int, list[int]], nested: bool) -> dict[int, list[int]]:
+def _by_root(snapshot: Snapshot, rows: Rows, tied: dict[int, list[int]]) -> dict[int, list[int]]:
     """Rows by anchor: those of the tree, then the sharing ones tied to it."""
     found: dict[int, list[int]] = {}
-    anchors = snapshot.root[rows] if nested else rows
-    for row, anchor in zip(rows.tolist(), anchors.tolist(), strict=True):
+    for row, anchor in zip(rows.tolist(), snapshot.root[rows].tolist(), strict=True):
         found.setdefault(anchor, []).append(row)
     if tied:
         for row in rows.tolist():

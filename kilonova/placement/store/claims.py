@@ -133,7 +133,7 @@ def release(writer: Writer, consumer: str) -> None:
     def work(transaction: Transaction) -> None:
         held = _hold(transaction, Claim(consumer, {}))
         if not held.old:
-            raise NoSuch(what="allocations for consumer", name=consumer)
+            raise NoSuch(f"No allocations for consumer '{consumer}'")
         for provider_id, needs in sorted(_needs([held], {}, {}).items()):
             transaction.connection.execute(_LOCK, {"p": provider_id})
             _use(transaction, provider_id, needs, None)
@@ -173,7 +173,8 @@ def _check_classes(claims: Sequence[Claim], names: Names) -> None:
         for amounts in claim.amounts.values():
             for name in amounts:
                 if name not in names.class_ids:
-                    raise BadRequest(f"No such resource class {name}.")
+                    start = f"Unable to allocate inventory for consumer {claim.consumer}"
+                    raise BadRequest(f"{start}: No such resource class {name}.")
 
 
 def _hold(transaction: Transaction, claim: Claim) -> _Held:

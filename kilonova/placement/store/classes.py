@@ -47,7 +47,7 @@ def delete(transaction: Transaction, name: str) -> None:
     """Remove a custom class. NoSuch; BadRequest for a standard one; Refused when an inventory is of it."""
     class_id = _custom_id(transaction, name, "delete")
     if transaction.connection.execute(_USER, {"i": class_id}).first() is not None:
-        raise Refused(f"Cannot delete resource class {name}: it is in use in inventory of a resource provider.")
+        raise Refused(f"Error in delete resource class: {name}. Class is in use in inventory.")
     transaction.connection.execute(_DELETE, {"i": class_id})
     transaction.touch_names()
 
@@ -55,9 +55,9 @@ def delete(transaction: Transaction, name: str) -> None:
 def _custom_id(transaction: Transaction, name: str, verb: str) -> int:
     found = transaction.connection.execute(_BY_NAME, {"n": name}).scalar()
     if found is None:
-        raise NoSuch(what="such resource class", name=name)
+        raise NoSuch(f"No such resource class: {name}.")
     if not is_custom(name):
-        raise BadRequest(f"Cannot {verb} standard resource class {name}.")
+        raise BadRequest(f"Error in {verb} resource class: Cannot {verb} standard resource class {name}.")
     return int(found)
 
 

@@ -93,7 +93,7 @@ def replace(
     have = {stored.class_id: stored.used for stored in of(transaction.connection, row.id)}
     in_use = [class_id for class_id, used in have.items() if used and class_id not in ids]
     if in_use:
-        shown = sorted(names.class_names.get(class_id, str(class_id)) for class_id in in_use)
+        shown = [names.class_names.get(class_id, str(class_id)) for class_id in in_use]
         raise InventoryInUse(classes=", ".join(shown), uuid=uuid)
     for class_id in have.keys() - ids.keys():
         transaction.connection.execute(_DELETE_UNUSED, {"p": row.id, "c": class_id})
@@ -124,7 +124,7 @@ def change(
     class_id = _class_id(names, name)
     row = providers.advance(transaction, uuid, generation)
     if not _overwrite(transaction, row.id, class_id, inventory):
-        raise BadRequest(f"No inventory of class {name} found for update of resource provider {uuid}.")
+        raise BadRequest(f"No inventory record with resource class {name} for resource provider {uuid}.")
     return int(row.generation) + 1
 
 
@@ -136,7 +136,7 @@ def remove(transaction: Transaction, uuid: str, name: str, names: Names) -> None
         return
     if any(stored.class_id == class_id for stored in of(transaction.connection, row.id)):
         raise ConcurrentUpdate(f"Unable to delete inventory of class {name}: Inventory for '{name}' on {uuid} in use.")
-    raise NoSuch(what=f"inventory of class {name} for resource provider", name=uuid)
+    raise NoSuch(f"No inventory of class {name} found for delete of resource provider {uuid}.")
 
 
 def _class_id(names: Names, name: str) -> int:

@@ -175,7 +175,8 @@ def create(transaction: Transaction, uuid: str, name: str, parent_uuid: str | No
     """A new provider of generation 0. DuplicateName, DuplicateUuid; BadRequest for a parent that does not exist."""
     connection = transaction.connection
     if parent_uuid == uuid:
-        raise BadRequest("parent provider UUID cannot be same as UUID.")
+        start = f'Unable to create resource provider "{name}", {uuid}'
+        raise BadRequest(f"{start}: parent provider UUID cannot be same as UUID.")
     for row in connection.execute(_CLASH, {"u": uuid, "n": name}):
         raise DuplicateUuid(uuid=uuid) if row.uuid == uuid else DuplicateName(name=name)
     parent = None if parent_uuid is None else _parent_row(transaction, parent_uuid)
@@ -214,7 +215,10 @@ def update(
 
 def delete(transaction: Transaction, uuid: str) -> None:
     """The provider with its inventories, traits and aggregate links. ProviderHasChildren, ProviderInUse."""
-    row = locked(transaction, uuid)
+    try:
+        row = locked(transaction, uuid)
+    except ProviderNotFound:
+        raise ProviderNotFound(f"No resource provider with uuid {uuid} found for delete") from None
     connection = transaction.connection
     if connection.execute(_CHILD, {"i": row.id}).first() is not None:
         raise ProviderHasChildren(uuid=uuid)
@@ -231,7 +235,7 @@ def _parent_row(transaction: Transaction, uuid: str) -> Own:
     """The parent-to-be, with its whole tree's shape locked."""
     row = transaction.connection.execute(_ROW, {"u": uuid}).first()
     if row is None:
-        raise BadRequest(f"parent provider UUID {uuid} does not exist.")
+        raise BadRequest(f"parent provider UUID does not exist: {uuid}")
     transaction.connection.execute(_LOCK, {"i": row.root_id})
     again = transaction.connection.execute(_ROW, {"u": uuid}).first()
     if again is None or again.root_id != row.root_id:
@@ -259,7 +263,7 @@ def _set_parent(transaction: Transaction, row: Own, parent_uuid: str | None, rep
     subtree = _subtree(connection, row.id, row.root_id)
     if new_parent in subtree:
         raise BadRequest(
-            f"creating loop in the provider tree is not allowed: {parent_uuid} is {row.uuid} or one of its descendants."
+            f"creating loop in the provider tree is not allowed. {parent_uuid} is {row.uuid} or one of its descendants."
         )
     connection.execute(_SET_PARENT, {"i": row.id, "parent": new_parent})
     connection.execute(_SET_ROOT, [{"i": id_, "r": new_root} for id_ in sorted(subtree)])

@@ -73,7 +73,7 @@ def delete(transaction: Transaction, name: str) -> None:
     """Remove a custom trait. BadRequest for a standard one, NoSuch, Refused when a provider has it."""
     row = transaction.connection.execute(_BY_NAME, {"n": name}).first()
     if row is None:
-        raise NoSuch(what="such trait", name=name)
+        raise NoSuch(f"No such trait: {name}.")
     if not is_custom(name):
         raise BadRequest(f"Cannot delete standard trait {name}.")
     if transaction.connection.execute(_HOLDER, {"t": row.id}).first() is not None:
@@ -87,4 +87,4 @@ def stamp(names: Names, name: str) -> datetime:
     try:
         return names.trait_stamps[name]
     except KeyError:
-        raise NoSuch(what="such trait", name=name) from None
+        raise NoSuch(f"No such trait: {name}.") from None

@@ -18,9 +18,9 @@ def find(providers: list[Facts], query: Query, sharing: int | None) -> set[tuple
     world = {facts.id: facts for facts in providers}
     found: set[tuple[str, ...]] = set()
     for anchor in providers:
-        if query.nested and anchor.parent_id is not None:
+        if anchor.parent_id is not None:
             continue
-        scope = [facts for facts in providers if _in_scope(anchor, facts, world, query.nested, sharing)]
+        scope = [facts for facts in providers if _in_scope(anchor, facts, world, sharing)]
         if not _root_fits(world[anchor.root_id], query):
             continue
         for choice in product(scope, repeat=len(slots)):
@@ -29,8 +29,8 @@ def find(providers: list[Facts], query: Query, sharing: int | None) -> set[tuple
     return found
 
 
-def _in_scope(anchor: Facts, facts: Facts, world: dict[int, Facts], nested: bool, sharing: int | None) -> bool:
-    tree = [one for one in world.values() if (one.root_id == anchor.id if nested else one.id == anchor.id)]
+def _in_scope(anchor: Facts, facts: Facts, world: dict[int, Facts], sharing: int | None) -> bool:
+    tree = [one for one in world.values() if one.root_id == anchor.id]
     if facts in tree:
         return True
     return sharing in facts.traits and any(set(facts.aggregates) & set(one.aggregates) for one in tree)
@@ -78,6 +78,8 @@ def _conditions(facts: Facts, group: Group, world: dict[int, Facts], sharing: in
 
 def _together(choice, slots, query, world) -> bool:  # type: ignore[no-untyped-def]
     suffixed = [facts.id for facts, (group, _) in zip(choice, slots, strict=True) if group.suffix]
+    if not query.nested and any(one.root_id == two.root_id and one != two for one in choice for two in choice):
+        return False
     if query.isolate and len(set(suffixed)) < len(suffixed):
         return False
     for group in query.groups:
