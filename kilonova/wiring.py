@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +49,7 @@ from kilonova.http import middleware
 from kilonova.http.app import mount
 from kilonova.http.auth import Auth
 from kilonova.http.policy import Policy, compute_rules
+from kilonova.http.server import HttpServer
 from kilonova.http.transport import RoutedTransport, SocketTransport, WsgiTransport
 from kilonova.placement import app as placement
 from kilonova.placement.store.prepare import prepare as prepare_placement
@@ -88,6 +88,7 @@ class Cloud:
         self.base_url, self.app = base_url, http.app
         self._parts, self._databases, self._http = parts, databases, http
         self._started: list[Any] = []
+        self.ready = False
 
     def start(self, *, listen: bool = True) -> None:
         """Listen first, so that a taken port is found before anything runs; then start the parts in order.
@@ -99,9 +100,11 @@ class Cloud:
         for part in self._parts:
             self._started.append(part)
             part.start()
+        self.ready = True
 
     def stop(self) -> None:
         """Stop what was started, last first."""
+        self.ready = False
         self._http.stop()
         for part in reversed(self._started):
             part.stop()
@@ -116,36 +119,6 @@ class Part:
 
     start: Callable[[], Any]
     stop: Callable[[], Any]
-
-
-class HttpServer:
-    """waitress in a thread of its own; the one place that knows which server it is."""
-
-    def __init__(self, app: WsgiApp, host: str, port: int, threads: int = 8) -> None:
-        self.app, self._host, self._port, self._threads = app, host, port, threads
-        self._server: Any = None
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
-        """Bind and serve. OSError when the address cannot be had."""
-        from waitress.server import create_server
-
-        self._server = create_server(
-            self.app, host=self._host, port=self._port, threads=self._threads, connection_limit=1000,
-            asyncore_use_poll=True, outbuf_overflow=16 * 1024**2, max_request_header_size=64 * 1024,
-            max_request_body_size=64 * 1024**3, ident=None, clear_untrusted_proxy_headers=False,
-        )  # fmt: skip
-        self._thread = threading.Thread(target=self._server.run, name="http", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Take no more requests; let the running ones end."""
-        if self._server is not None:
-            self._server.close()
-            self._server.task_dispatcher.shutdown()
-            if self._thread is not None:
-                self._thread.join(timeout=5)
-            self._server = None
 
 
 class _Later:
@@ -170,48 +143,85 @@ class EventsToCompute:
         self._compute.external_events(events)
 
 
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """What every part of a cloud in one process stands on."""
+
+    settings: AllInOne
+    conf: Any
+    files: _Files
+    transport: RoutedTransport
+    people: Any
+    auth: Auth
+    policy: Policy
+    clients: Clients
+
+    @property
+    def identity_url(self) -> str:
+        """Where tokens come from."""
+        return f"{self.settings.base_url}/identity"
+
+    def behind(self, service: str, *, limit_body: bool = True) -> Callable[[WsgiApp], WsgiApp]:
+        """Puts a service behind the middleware."""
+        options = middleware.settings(self.conf, limit_body=limit_body)
+        return lambda app: middleware.pipeline(
+            app, service=service, settings=options, auth=self.auth, policy=self.policy
+        )
+
+
 def all_in_one(settings: AllInOne) -> Cloud:
     """The cloud that `kilonova up` runs; nothing of it is started yet. ConfigError for a bad configuration."""
     conf = load(settings.config_files, _overrides(settings), warn=False)
     log.setup(conf, "kilonova")
     warn_without_effect(settings.config_files)
-    base = settings.base_url
     root = _Later()
-    transport = RoutedTransport({base: WsgiTransport(root)}, SocketTransport())
-    files = _Files(settings.database_dir)
-
-    people = identity.make_identity(files.open("identity"))
-    bootstrap_identity(
-        people, admin_password=settings.secrets.admin_password, demo_password=settings.secrets.demo_password,
-        alt_demo_password=settings.secrets.alt_demo_password, service_password=settings.secrets.service_password,
-        base_url=base, reset_admin=settings.reset_admin,
-    )  # fmt: skip
-    identity_url = f"{base}/identity"
-    auth = Auth(conf, transport, _credentials(settings, identity_url, "nova"))
-    people.on_revoke(lambda _: auth.forget_all())
-    policy = Policy(compute_rules(), conf)
-
-    def behind(service: str, *, limit_body: bool = True) -> Callable[[WsgiApp], WsgiApp]:
-        options = middleware.settings(conf, limit_body=limit_body)
-        return lambda app: middleware.pipeline(app, service=service, settings=options, auth=auth, policy=policy)
-
-    clients = _clients(conf, transport, settings, identity_url)
+    ground = _ground(settings, conf, root)
+    cells, cell1 = _cells(ground.files)
     bus = LocalBus()
-    cells, cell1 = _cells(files)
     directory = AgentDirectory(lambda: [cell.database for cell in cells], _down_after(conf))
+    clients = ground.clients
     world = World(
         cells=cells, bus=bus, settings=compute_settings.from_conf(conf), images=clients.images,
         network=clients.network, volumes=clients.volumes, placement=clients.placement, identity=clients.identity,
         agent_of=directory.agent_of,
     )  # fmt: skip
-    projects = {row["name"]: row["id"] for row in _projects(people)}
+    embedded, net = _embedded(ground)
+    parts = [*_control(ground, world, cell1, directory), net, _hypervisors(ground, bus)]
+    cloud = Cloud(settings.base_url, parts, ground.files.opened, HttpServer(root, settings.host, settings.port))
+    compute = compute_app(world, ground.policy, auth_uri=ground.identity_url, behind=ground.behind("compute"))
+    root.app = _mounted({**embedded, "compute": compute}, lambda: cloud.ready)
+    return cloud
+
+
+def _ground(settings: AllInOne, conf: Any, root: _Later) -> _Ground:
+    transport = RoutedTransport({settings.base_url: WsgiTransport(root)}, SocketTransport())
+    files = _Files(settings.database_dir)
+    secrets = settings.secrets
+    people = identity.make_identity(files.open("identity"))
+    bootstrap_identity(
+        people, admin_password=secrets.admin_password, demo_password=secrets.demo_password,
+        alt_demo_password=secrets.alt_demo_password, service_password=secrets.service_password,
+        base_url=settings.base_url, reset_admin=settings.reset_admin,
+    )  # fmt: skip
+    identity_url = f"{settings.base_url}/identity"
+    auth = Auth(conf, transport, _credentials(settings, identity_url, "nova"))
+    people.on_revoke(lambda gone: auth.forget(gone.secret) if gone.secret else auth.forget_all())
+    policy = Policy(compute_rules(), conf)
+    clients = _clients(conf, transport, settings, identity_url)
+    return _Ground(settings, conf, files, transport, people, auth, policy, clients)
+
+
+def _embedded(ground: _Ground) -> tuple[dict[str, WsgiApp], Any]:
+    """The services beside compute by their prefix, and the network service, which is to be started."""
+    settings, files, clients = ground.settings, ground.files, ground.clients
+    projects = {row["name"]: row["id"] for row in _projects(ground.people)}
     pictures = images.make_world(files.open("images"), settings.image_dir)
     bootstrap_images(pictures, owner=projects["admin"])
-    notifier = EventsToCompute(HttpCompute(RestClient(
-        "compute", f"{base}/compute/v2.1", transport,
-        client_auth.password_tokens(transport, **_login(settings, identity_url, "neutron")), microversion="compute",
-    )))  # fmt: skip
-    net = network.make_app(files.open("network"), notifier=notifier)
+    tokens = client_auth.password_tokens(ground.transport, **_login(settings, ground.identity_url, "neutron"))
+    compute = RestClient(
+        "compute", f"{settings.base_url}/compute/v2.1", ground.transport, tokens, microversion="compute"
+    )
+    net = network.make_app(files.open("network"), notifier=EventsToCompute(HttpCompute(compute)))
     bootstrap_network(
         net.database, admin_project=projects["admin"], demo_project=projects["demo"],
         private_cidr=settings.private_cidr, public_cidr=settings.public_cidr,
@@ -219,35 +229,43 @@ def all_in_one(settings: AllInOne) -> Cloud:
     disks = volumes.make_app(files.open("volumes"), images=lambda ctx, image: clients.images.as_user(ctx).show(image))
     room = files.open("placement")
     prepare_placement(room)
-    capacity = placement.make_app(room, auth_uri=identity_url)
-    root.app = _mounted({
-        "identity": middleware.pipeline(
-            identity.make_app(people, identity_url), service="identity", settings=middleware.settings(conf)),
-        "compute": compute_app(world, policy, auth_uri=identity_url, behind=behind("compute")),
-        "placement": behind("placement")(capacity),
-        "image": behind("image", limit_body=False)(images.make_app(pictures, identity_url)),
-        "networking": behind("network")(net),
-        "volume": behind("volume")(disks),
-    })  # fmt: skip
+    people = identity.make_app(ground.people, ground.identity_url)
+    apps: dict[str, WsgiApp] = {
+        "identity": middleware.pipeline(people, service="identity", settings=middleware.settings(ground.conf)),
+        "placement": ground.behind("placement")(placement.make_app(room, auth_uri=ground.identity_url)),
+        "image": ground.behind("image", limit_body=False)(images.make_app(pictures, ground.identity_url)),
+        "networking": ground.behind("network")(net),
+        "volume": ground.behind("volume")(disks),
+    }
+    return apps, net
 
-    scheduler = Scheduler(cells, clients.placement, scheduler_settings.from_conf(conf))
-    conductor = Conductor(world, WORKFLOWS, recorder(), me=f"{conf.host}", host=conf.host)
+
+def _control(ground: _Ground, world: World, cell1: str, directory: AgentDirectory) -> list[Any]:
+    """Scheduler and conductor of the one cell."""
+    conf, cells, bus = ground.conf, world.cells, world.bus
+    scheduler = Scheduler(cells, world.placement, scheduler_settings.from_conf(conf))
+    conductor = Conductor(world, WORKFLOWS, recorder(), me=conf.host, host=conf.host)
     reports = AgentReports(
         cells.database(cell1), cells.api, cell1, bus, NewHosts.from_conf(conf, all_in_one=True),
         conductor.agent_seen, directory,
     )  # fmt: skip
-    driver = SimulatedDriver(str(settings.state_dir / "guests.db"), settings=SimulatedSettings.from_conf(conf))
-    agent = Agent("all-in-one", bus, driver, clients.placement, AgentSettings.from_conf(conf), settings.state_dir)
-    parts = [
+    deciding: dict[str, Any] = {
+        "select_destinations": scheduler.select_destinations,
+        "hosts_changed": scheduler.hosts_changed,
+    }
+    return [
         Heartbeat(cells.database(cell1), conf.host, CONDUCTOR | SCHEDULER, conf.report_interval),
-        Part(lambda: bus.serve("scheduler", {
-            "select_destinations": scheduler.select_destinations, "hosts_changed": scheduler.hosts_changed,
-        }), bus.close),
+        Part(lambda: bus.serve("scheduler", deciding), bus.close),
         Part(lambda: conductor.start(bus, reports.handlers()), conductor.close),
-        net,
-        Part(lambda: _start_agent(agent), lambda: _stop_agent(agent, driver)),
-    ]  # fmt: skip
-    return Cloud(base, parts, files.opened, HttpServer(root, settings.host, settings.port))
+    ]
+
+
+def _hypervisors(ground: _Ground, bus: LocalBus) -> Part:
+    """One agent process's worth of simulated hosts."""
+    conf, directory = ground.conf, ground.settings.state_dir
+    driver = SimulatedDriver(str(directory / "guests.db"), settings=SimulatedSettings.from_conf(conf))
+    agent = Agent("all-in-one", bus, driver, ground.clients.placement, AgentSettings.from_conf(conf), directory)
+    return Part(lambda: _start_agent(agent), lambda: _stop_agent(agent, driver))
 
 
 def _start_agent(agent: Agent) -> None:
@@ -341,13 +359,15 @@ def _cells(files: _Files) -> tuple[Cells, str]:
     return cells, cell1
 
 
-def _mounted(apps: Mapping[str, WsgiApp]) -> WsgiApp:
+def _mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool]) -> WsgiApp:
     services = sorted(apps)
 
     def fallback(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path == "/healthz":
-            return _json(start_response, "200 OK", {"status": "ok"})
+            if ready():
+                return _json(start_response, "200 OK", {"status": "ok"})
+            return _json(start_response, "503 Service Unavailable", {"status": "starting or stopping"})
         if path in ("", "/"):
             host = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
             return _json(start_response, "200 OK", {"services": {name: f"{host}/{name}" for name in services}})

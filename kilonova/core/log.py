@@ -7,11 +7,13 @@ process: the one a thread works for stands in each line.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import sys
 import threading
 import time
+from collections import deque
 from logging.handlers import WatchedFileHandler
 from typing import Any
 
@@ -59,6 +61,73 @@ class LineFormatter(logging.Formatter):
         return text
 
 
+class LaterHandler(logging.Handler):
+    """Formats at once and writes a little later, in a thread of its own and many lines at a time.
+
+    Threads that log at the same moment would otherwise wait for each other around every write, which was a fifth of
+    the time of a busy cloud. Lines wait `DELAY` seconds at most; from ERROR on nothing waits, and nothing is lost at a
+    regular end. A killed process loses the last moment's lines.
+    """
+
+    DELAY = 0.05
+
+    def __init__(self, target: WatchedFileHandler) -> None:
+        super().__init__()
+        self._target = target
+        self._lines: deque[str] = deque()
+        self._some = threading.Event()
+        self._writing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        atexit.register(self.flush)
+
+    def createLock(self) -> None:
+        """No lock: appending to a deque is one step."""
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the line; write it now when it is an error."""
+        try:
+            self._lines.append(self.format(record))
+        except Exception:
+            self.handleError(record)
+            return
+        if record.levelno >= logging.ERROR:
+            self.flush()
+        elif not self._some.is_set():
+            self._some.set()
+            if self._thread is None:
+                self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            self._some.wait()
+            time.sleep(self.DELAY)
+            self._some.clear()
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is waiting."""
+        with self._writing:
+            waiting: list[str] = []
+            while self._lines:
+                waiting.append(self._lines.popleft())
+            if waiting:
+                self._target.reopenIfNeeded()
+                if self._target.stream is not None:
+                    self._target.stream.write("\n".join(waiting) + "\n")
+                    self._target.stream.flush()
+
+    def close(self) -> None:
+        """Write what is waiting and close the file."""
+        self.flush()
+        self._target.close()
+        super().close()
+
+
 def _identity() -> str:
     ctx = oslo.get_current()
     if ctx is None:
@@ -85,7 +154,7 @@ def setup(conf: Any, service: str) -> None:
     handlers: list[logging.Handler] = []
     path = _log_path(conf, service)
     if path is not None:
-        handlers.append(WatchedFileHandler(path, encoding="utf-8"))  # another program may rotate it
+        handlers.append(LaterHandler(WatchedFileHandler(path, encoding="utf-8")))  # another program may rotate it
     if conf.use_stderr or path is None:
         handlers.append(logging.StreamHandler(sys.stderr))
     formatter = LineFormatter()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kilonova.conf.load import load
-from kilonova.core import log
+from kilonova.core import clock, log
 from kilonova.core.context import Context, preserved
 
 
@@ -40,6 +40,25 @@ def written(tmp_path: Path, **options: Any) -> Path:
     return path
 
 
+def text_of(path: Path) -> str:
+    """What was logged until now; lines below ERROR wait a moment for the writer."""
+    for handler in logging.getLogger().handlers:
+        handler.flush()
+    return path.read_text()
+
+
+def test_lines_are_written_by_themselves_and_errors_at_once(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    logging.getLogger("some.room").info("first")
+    for _ in range(100):
+        if path.read_text():
+            break
+        clock.sleep(0.02)
+    assert path.read_text().endswith("first\n")
+    logging.getLogger("some.room").error("second")
+    assert path.read_text().endswith("second\n")
+
+
 def test_a_line_has_time_process_level_service_logger_ids_and_message(tmp_path: Path) -> None:
     path = written(tmp_path)
     ctx = Context(user_id="u1", project_id="p1", global_request_id="req-11111111-1111-1111-1111-111111111111")
@@ -50,7 +69,7 @@ def test_a_line_has_time_process_level_service_logger_ids_and_message(tmp_path: 
         r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} \d+ WARNING compute some\.room "
         rf"\[{ctx.global_request_id} {ctx.request_id} u1 p1\] three words\n"
     )
-    assert re.fullmatch(expected, path.read_text())
+    assert re.fullmatch(expected, text_of(path))
 
 
 def test_work_outside_a_request_has_a_dash_and_the_process_as_service(tmp_path: Path) -> None:
@@ -60,7 +79,7 @@ def test_work_outside_a_request_has_a_dash_and_the_process_as_service(tmp_path: 
     if oslo.get_current() is not None:
         del oslo._request_store.context
     logging.getLogger("some.room").info("words")
-    assert " INFO kilonova some.room [-] words" in path.read_text()
+    assert " INFO kilonova some.room [-] words" in text_of(path)
 
 
 def test_every_line_of_a_traceback_has_the_ids(tmp_path: Path) -> None:
@@ -70,7 +89,7 @@ def test_every_line_of_a_traceback_has_the_ids(tmp_path: Path) -> None:
         raise ValueError("boom")
     except ValueError:
         logging.getLogger("x").exception("failed")
-    lines = path.read_text().splitlines()
+    lines = text_of(path).splitlines()
     assert "ValueError: boom" in lines[-1]
     assert all(ctx.request_id in line for line in lines)
 
@@ -79,13 +98,13 @@ def test_every_line_of_a_traceback_has_the_ids(tmp_path: Path) -> None:
 def test_debug_lines_only_where_asked_for(tmp_path: Path, debug: bool, count: int) -> None:
     path = written(tmp_path, debug=debug)
     logging.getLogger("some.room").debug("detail")
-    assert path.read_text().count("detail") == count
+    assert text_of(path).count("detail") == count
 
 
 def test_the_level_of_a_library_is_the_configured_one(tmp_path: Path) -> None:
     path = written(tmp_path, default_log_levels=["keystonemiddleware=ERROR"])
     logging.getLogger("keystonemiddleware.auth_token").warning("noise")
-    assert path.read_text() == ""
+    assert text_of(path) == ""
 
 
 @pytest.mark.parametrize(
