@@ -66,13 +66,16 @@ class Agent:
 
     def start(self) -> None:
         """Take verbs and begin to report, in the background."""
-        handlers = self._dispatch.handlers(VERBS)
-        own: dict[str, Handler] = {
+        self._stop_serving = self._bus.serve("agent", self.handlers(), address=self.id)
+        self._timetable.start()
+
+    def handlers(self) -> dict[str, Handler]:
+        """What it answers, for `Bus.serve`."""
+        return {
+            **self._dispatch.handlers(VERBS),
             calls.console_output.name: self._console_output,
             calls.refresh_hosts.name: self._refresh_hosts,
         }
-        self._stop_serving = self._bus.serve("agent", {**handlers, **own}, address=self.id)
-        self._timetable.start()
 
     def wait_ready(self, timeout: float) -> bool:
         """Whether within `timeout` seconds the conductor knows all hosts and placement the first ones."""

@@ -12,8 +12,10 @@ from typing import Any
 from kilonova.bus.bus import Bus, Handler
 from kilonova.bus.calls import Events, VerbReport, Wake
 from kilonova.core.context import Context
+from kilonova.core.pool import Executor
 from kilonova.workflows.engine import Engine, Settings
 from kilonova.workflows.step import Recorder, Workflow, World
+from kilonova.workflows.timers import Timers
 
 
 class Conductor:
@@ -24,9 +26,11 @@ class Conductor:
 
     def __init__(
         self, world: World, workflows: Iterable[Workflow], recorder: Recorder, *, me: str, host: str = "",
-        settings: Settings | None = None,
+        settings: Settings | None = None, pool: Executor | None = None, timers: Timers | None = None,
     ) -> None:  # fmt: skip
-        self.engine = Engine(world, workflows, recorder, me=me, host=host, settings=settings)
+        self.engine = Engine(
+            world, workflows, recorder, me=me, host=host, settings=settings, pool=pool, timers=timers
+        )
         self._stop_serving: Callable[[], None] | None = None
 
     @property

@@ -20,11 +20,12 @@ from kilonova.core.request_spec import Selection
 from kilonova.core.server import BlockDevice, Server, ServerExtra
 from kilonova.db.queries import block_devices, compute_nodes, servers
 from kilonova.sql.engine import Connection
-from kilonova.workflows import disks, ports
+from kilonova.workflows import disks, guests, ports
 from kilonova.workflows.step import NOTHING, Alternates, Done, Failure, Outcome, Parked, Run, Step, Workflow, Write
 from kilonova.workflows.verbs import verb
 
 _LEAVING = ("deleting", "soft-deleting")
+_ASK_EACH = 30.0  # seconds that a lost event may hold up a server
 
 
 class ServerGone(KilonovaError):
@@ -142,7 +143,8 @@ def devices(world: World, run: Run) -> Outcome:
         return Done({"disks": [disks.disk_of(device, None) for device in mapped]})
     server = _server(world, run)
     look = _again(run) or "volumes" in run.notes
-    run.note("volumes", True)
+    if "volumes" not in run.notes:
+        run.note("volumes", True)
     waiting = False
     volumes: dict[str, dict[str, Any]] = {}
     for device in wanted:
@@ -190,7 +192,7 @@ def no_devices(world: World, run: Run) -> Done:
     wanted = disks.volumes_of(mapped)
     if not wanted:
         return Done()
-    disks.release(world, run.ctx, run.subject, list(wanted), delete_made=True)
+    disks.take_back(world, run.ctx, run.subject, wanted)
 
     def write(connection: Connection) -> None:
         for device in wanted:
@@ -241,19 +243,28 @@ def _host(run: Run) -> str:
     return str(_selection(run)["host"])
 
 
-_resume = verb(guest_power, build=lambda world, run, ticket: Power(ticket, "running"), host=_host, seconds=600)
+def _resume(world: World, run: Run) -> Outcome:
+    seconds = world.settings.vif_plugging_timeout + 600  # of the whole step, the waiting included
+    act = verb(guest_power, build=lambda world, run, ticket: Power(ticket, "running"), host=_host, seconds=seconds)
+    return guests.while_up(act, _host, guests.failed)(world, run)
 
 
 def plugged(world: World, run: Run) -> Outcome:
-    """Wait until the network service says that every interface works, then let the guest, held until now, run."""
+    """Wait until the network service says that every interface works, then let the guest, held until now, run.
+
+    What it says may be lost on its way, so it is asked as well: now and then, and after an adoption.
+    """
     if not _paused(world, run):
         return Done()
     waited = _waited_for(run)
     failed = [port for port in waited if _event_failed(run, port)]
     missing = [port for port in waited if run.event("network-vif-plugged", port) is None]
     left = world.settings.vif_plugging_timeout - run.elapsed
+    if missing and (run.expired or _again(run)):
+        active = {port["id"] for port in world.network.list_ports(device_id=run.subject) if port["status"] == "ACTIVE"}
+        missing = [port for port in missing if port not in active]
     if missing and left > 0 and not failed:
-        return Parked([("network-vif-plugged", port) for port in missing], left)
+        return Parked([("network-vif-plugged", port) for port in missing], min(left, _ASK_EACH))
     if (missing or failed) and world.settings.vif_plugging_is_fatal:
         ports_text = ", ".join(failed or missing)
         raise VifsNotPlugged(ports=ports_text, seconds=world.settings.vif_plugging_timeout)
@@ -315,11 +326,14 @@ BUILD = Workflow(
                 Step("block_devices", devices, no_devices, task_state="block_device_mapping", tries=3),
                 Step(
                     "spawn",
-                    verb(guest_spawn, build=_spawn, host=_host),
-                    verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host, seconds=600),
+                    guests.while_up(verb(guest_spawn, build=_spawn, host=_host), _host, guests.failed),
+                    guests.while_up(
+                        verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host, seconds=600),
+                        _host, guests.left,
+                    ),
                     task_state="spawning",
                 ),
-                Step("plug", plugged, NOTHING),
+                Step("plug", plugged, NOTHING, tries=3),
             ),
             next_candidate=next_candidate,
             retriable=retriable,

@@ -13,7 +13,7 @@ from kilonova.core import clock, states
 from kilonova.core.server import Server
 from kilonova.db.queries import block_devices, requests, servers
 from kilonova.sql.engine import Connection
-from kilonova.workflows import disks, ports
+from kilonova.workflows import disks, guests, ports
 from kilonova.workflows.preempt import others_end
 from kilonova.workflows.step import NOTHING, Done, Failure, Outcome, Run, Step, Workflow, Write
 from kilonova.workflows.verbs import verb
@@ -26,7 +26,9 @@ def _host(run: Run) -> str | None:
     return found
 
 
-_destroy = verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host)
+_destroy = guests.while_up(
+    verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host), _host, guests.left
+)
 
 
 def _row(world: World, run: Run) -> Server | None:
@@ -41,7 +43,7 @@ def destroy(world: World, run: Run) -> Outcome:
         if host is None:
             return Done()
         agent = world.agent_of(host)
-        if agent is None or not agent.up:
+        if agent is None or not (agent.up or run.epoch > 1):  # after a restart it may just not have beaten yet
             return Done({"left_on": host})
         run.note("host", host)
     return _destroy(world, run)
@@ -50,11 +52,14 @@ def destroy(world: World, run: Run) -> Outcome:
 def release(world: World, run: Run) -> Done:
     """Give back ports, volumes and the allocation."""
     server = _row(world, run)
-    kept = [vif["id"] for vif in server.network_info if not vif["ours"]] if server is not None else []
-    if server is None or server.network_info or run.epoch > 1:
-        ports.release(world, run.subject, kept)
+    vifs = server.network_info if server is not None else []
+    spec = requests.specs(world.cells.api, [run.subject]).get(run.subject)
+    wanted = spec.requested_networks if spec is not None else ()
+    if vifs or wanted:  # a build that could not be undone may have left ports that the row does not know
+        own = [vif["id"] for vif in vifs if not vif["ours"]]
+        ports.release(world, run.subject, own + [entry["port"] for entry in wanted if entry["port"]])
     devices = block_devices.of(world.cells.database(run.database), run.subject)
-    disks.release(world, run.ctx, run.subject, devices, delete_made=False)
+    disks.release(world, run.ctx, run.subject, devices)
     world.placement.delete_allocations(run.subject)
     return Done()
 

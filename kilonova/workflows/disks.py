@@ -6,13 +6,16 @@ step that is run again finds its own work.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
-from kilonova.clients.volumes import AttachmentNotFound, VolumeNotFound
+from kilonova.clients.volumes import VolumeUnusable
 from kilonova.compute.world import World
 from kilonova.core import json
 from kilonova.core.context import Context
 from kilonova.core.server import BlockDevice, Server
+
+LOG = logging.getLogger(__name__)
 
 OUR_KEY = "kilonova_device"
 """Metadata key of a volume that was made for a block device."""
@@ -59,36 +62,41 @@ def attach(world: World, ctx: Context, server: Server, volume: str, *, look: boo
     return world.volumes.create_attachment(ctx, volume, server.uuid, connector=connector)
 
 
-def release(world: World, ctx: Context, server: str, devices: list[BlockDevice], *, delete_made: bool) -> None:
-    """Detach a server's volumes, and delete those flagged for it (delete_made: also those made for the server).
+def release(world: World, ctx: Context, server: str, devices: list[BlockDevice]) -> None:
+    """Detach a server's volumes, for good, and delete those flagged for it.
 
-    Volumes and attachments that are gone already are fine.
+    What is gone already is fine. A volume that the volume service will not delete (it has snapshots, say) stays, with
+    a line in the log: it is the user's, and no reason for the server to stay (workflow-facts 6.3).
     """
     for device in volumes_of(devices):
-        volume = device.volume_id
-        if volume is None:
-            found = _made_before(world, ctx, device)
-            volume = found["id"] if found else None
-        if volume is None:
-            continue
+        volume = detach(world, ctx, server, device)
+        if volume is not None and device.delete_on_termination:
+            try:
+                world.volumes.delete(ctx, volume)
+            except VolumeUnusable as error:
+                LOG.warning("Volume %s of server %s was to be deleted with it, but stays: %s", volume, server, error)
+
+
+def take_back(world: World, ctx: Context, server: str, devices: list[BlockDevice]) -> None:
+    """Undo what a build did: detach every volume, and delete those made for it. A user's own volume stays: another
+    host may need it, and a server in ERROR has it still.
+    """
+    for device in volumes_of(devices):
+        volume = detach(world, ctx, server, device)
+        if volume is not None and device.source_type != "volume":
+            world.volumes.delete(ctx, volume)
+
+
+def detach(world: World, ctx: Context, server: str, device: BlockDevice) -> str | None:
+    """Remove the attachments of a device's volume to the server; answers the volume, None when none was made."""
+    volume = device.volume_id
+    if volume is None:
+        found = _made_before(world, ctx, device)
+        volume = found["id"] if found else None
+    if volume is not None:
         for attachment in world.volumes.list_attachments(ctx, volume_id=volume, instance_id=server):
-            _drop(world, ctx, attachment["id"])
-        if device.delete_on_termination or (delete_made and device.source_type != "volume"):
-            _delete(world, ctx, volume)
-
-
-def _drop(world: World, ctx: Context, attachment: str) -> None:
-    try:
-        world.volumes.delete_attachment(ctx, attachment)
-    except AttachmentNotFound:
-        return
-
-
-def _delete(world: World, ctx: Context, volume: str) -> None:
-    try:
-        world.volumes.delete(ctx, volume)
-    except VolumeNotFound:
-        return
+            world.volumes.delete_attachment(ctx, attachment["id"])
+    return volume
 
 
 def disk_of(device: BlockDevice, attachment: dict[str, Any] | None) -> dict[str, Any]:

@@ -47,10 +47,7 @@ def connect(world: World, run: Run) -> Done:
 
 def disconnect(world: World, run: Run) -> None:
     """Remove the attachment; gone already is fine."""
-    disks.release(
-        world, run.ctx, run.subject, [msgspec.structs.replace(_device(run), delete_on_termination=False)],
-        delete_made=False,
-    )  # fmt: skip
+    disks.detach(world, run.ctx, run.subject, _device(run))
 
 
 def _plug(world: World, run: Run, ticket: Ticket) -> Disk:
