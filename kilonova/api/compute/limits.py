@@ -48,7 +48,7 @@ ABSOLUTE = View(
 
 def index(req: Request) -> dict[str, Any]:
     """The caller's project's limits, or another's."""
-    project: str = req.query.get("tenant_id", req.ctx.project_id)
+    project = str(req.query.get("tenant_id") or req.ctx.project_id)
     if project != req.ctx.project_id:
         req.authorize(_OTHER, {"project_id": project})
     usage = quota_sets.own_usage(req.world, project)

@@ -17,10 +17,10 @@ from tests.http.compute.cloud import PASSWORD, Client, boot, login, remove
 
 @pytest.fixture(scope="session")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
-    """Four simulated hypervisors (host-1 …), no socket; networks inside 127.0.0.0/8."""
+    """Five simulated hypervisors (sim-0001 …; a test takes the fifth away), no socket; networks inside 127.0.0.0/8."""
     secrets = Secrets(PASSWORD, PASSWORD, PASSWORD, "service-secret")
     cloud = all_in_one(AllInOne(
-        host="127.0.0.1", port=8774, state_dir=tmp_path_factory.mktemp("cloud"), hosts=4,
+        host="127.0.0.1", port=8774, state_dir=tmp_path_factory.mktemp("cloud"), hosts=5,
         private_cidr="127.100.0.0/16", public_cidr="127.200.0.0/24", secrets=secrets,
     ))  # fmt: skip
     cloud.start(listen=False)
