@@ -334,7 +334,7 @@ def _event_statements(tables: JournalTables) -> dict[str, Any]:
     eventful = sa.select(w.c.id).where(w.c.state == "parked", w.c.owner == _p("me"), w.c.subject.in_(
         sa.select(e.c.subject)))  # fmt: skip
     return {
-        "add_event": e.insert().from_select(["subject", "name", "key", "payload", "created_at"], values),
+        "add_event": _counted(e.insert().from_select(["subject", "name", "key", "payload", "created_at"], values)),
         "events": sa.select(e.c.id, e.c.name, e.c.key, e.c.payload).where(of_subject).order_by(e.c.id),
         "consume": e.delete().where(e.c.id.in_(sa.bindparam("ids", expanding=True))),
         "forget": e.delete().where(of_subject),
@@ -359,7 +359,12 @@ def _conductor_statements(tables: JournalTables, now: Any) -> dict[str, Any]:
 
 def _insert_absent(dialect: str, table: sa.Table) -> Any:
     if dialect == "sqlite":
-        return sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"])
+        return _counted(sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"]))
     if dialect == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"])
-    return mysql.insert(table).prefix_with("IGNORE")
+        return _counted(postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"]))
+    return _counted(mysql.insert(table).prefix_with("IGNORE"))
+
+
+def _counted(insert: Any) -> Any:
+    """An INSERT whose rowcount is known everywhere: no implicit RETURNING, and the cursor's count is kept."""
+    return insert.inline().execution_options(preserve_rowcount=True)
