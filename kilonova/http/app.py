@@ -104,7 +104,8 @@ class Service:
     """A service as the kit sees it.
 
     project_in_path: `/{project_id}/…` may stand before every path. relaxed: legacy `/v2`, unknown keys are dropped.
-    auth_uri: where tokens come from, for the 401.
+    auth_uri: where tokens come from, for the 401. policy_early: whoever may not do it hears so before the body is
+    looked at (rows without a target).
     """
 
     name: str
@@ -116,6 +117,7 @@ class Service:
     project_in_path: bool = False
     relaxed: bool = False
     auth_uri: str = ""
+    policy_early: bool = False
     answer_headers: Callable[[Request, Any], tuple[tuple[str, str], ...]] | None = None
 
 
@@ -222,6 +224,8 @@ class App:
         if op is None:
             raise NotAtThisVersion
         request.op = op
+        if self.service.policy_early and op.policy and op.target is None:
+            request.authorize(op.policy)
         ready = self._at(op, request.version)
         text = request.environ.get("QUERY_STRING", "")
         if "%00" in text:
@@ -253,7 +257,8 @@ class App:
             if has_body and self.service.dialect.strict_content_type:
                 raise NoContentType
             return
-        if has_body and given.partition(";")[0].strip().lower() not in self.service.dialect.media_types:
+        writes = self.service.dialect.strict_content_type and environ["REQUEST_METHOD"] in ("POST", "PUT")
+        if (has_body or writes) and given.partition(";")[0].strip().lower() not in self.service.dialect.media_types:
             raise WrongMediaType(given=given)
 
     def _at(self, op: Op, version: v.Version | None) -> _Ready:
@@ -272,7 +277,7 @@ class App:
 
     def _run(self, request: Request, ready: _Ready) -> _Outcome:
         op = ready.op
-        if op.policy and (op.policy_first or op.target is None):
+        if op.policy and (op.policy_first or op.target is None) and not self.service.policy_early:
             request.authorize(op.policy)
         if op.target is not None:
             request.target = op.target(request)

@@ -9,6 +9,7 @@ from kilonova.placement.api import (
     allocation_candidates,
     allocations,
     inventories,
+    reshaper,
     resource_classes,
     resource_providers,
     root,
@@ -32,6 +33,7 @@ _MODULES = (
     aggregates,
     allocations,
     allocation_candidates,
+    reshaper,
 )
 
 OPS: tuple[Op, ...] = tuple(finished(op) for module in _MODULES for op in module.OPS)
@@ -48,6 +50,7 @@ def make_app(database: Database, settings: Settings | None = None, *, auth_uri: 
             dialect=PlacementDialect(),
             versions=VERSIONS,
             policy=Rules(),
+            policy_early=True,
             auth_uri=auth_uri,
         )
     )

@@ -53,6 +53,11 @@ class Refused(errors.Conflict):
     code = UNDEFINED
 
 
+class UnknownReshaped(errors.Invalid):
+    code = "placement.resource_provider.not_found"
+    message = "Resource provider {uuid} that is to be reshaped not found."
+
+
 class ConcurrentUpdate(errors.Conflict):
     """The state moved under the caller, who may read again and retry."""
 
@@ -62,7 +67,7 @@ class ConcurrentUpdate(errors.Conflict):
 class GenerationConflict(errors.Conflict):
     code = CONCURRENT_UPDATE
     message = (
-        "resource provider generation conflict: {uuid} has generation {actual}, not {given}. Resource provider's "
+        "resource provider generation conflict for {uuid} (actual: {actual}, given: {given}). Resource provider's "
         "generation already changed. Please update the generation and try again."
     )
 

@@ -28,11 +28,11 @@ def _by_provider(least: int | None) -> Type:
     return Map(UUID_PATTERN, Obj(Field("resources", _RESOURCES, required=True), Field("generation", GENERATION)), least)
 
 
-def _body(allocations: Type, *, strict: bool) -> Obj:
+def _body(allocations: Type) -> Obj:
     return Obj(
         Field("allocations", allocations, required=True),
-        Field("project_id", _OWNER, required=strict, since="1.8"),
-        Field("user_id", _OWNER, required=strict, since="1.8"),
+        Field("project_id", _OWNER, required=True, since="1.8"),
+        Field("user_id", _OWNER, required=True, since="1.8"),
         Field("consumer_generation", _CONSUMER_GENERATION, required=True, since="1.28"),
         Field("mappings", _MAPPINGS, since="1.34"),
         Field("consumer_type", _TYPE, required=True, since="1.38"),
@@ -47,15 +47,17 @@ _LIST_FORM = Arr(
     1,
 )
 REPLACE: Since[Type | None] = Since(
-    _body(_LIST_FORM, strict=True),
-    ("1.12", _body(_by_provider(1), strict=True)),
-    ("1.28", _body(_by_provider(None), strict=True)),
+    _body(_LIST_FORM),
+    ("1.12", _body(_by_provider(1))),
+    ("1.28", _body(_by_provider(None))),
 )
-REPLACE_MANY = Map(UUID_PATTERN, _body(_by_provider(None), strict=True), min=1)
+CONSUMER = _body(_by_provider(None))
+REPLACE_MANY = Map(UUID_PATTERN, CONSUMER, min=1)
 FLAGS = {"by_provider": "1.12", "owners": "1.12", "generations": "1.28", "types": "1.38"}
 
 
-def _claim(req: Request, consumer: str, body: dict[str, Any]) -> Claim:
+def claim(req: Request, consumer: str, body: dict[str, Any]) -> Claim:
+    """What a body of CONSUMER or REPLACE asks for."""
     given = body["allocations"]
     if isinstance(given, list):
         amounts = {entry["resource_provider"]["uuid"].lower(): entry["resources"] for entry in given}
@@ -89,12 +91,12 @@ def replace_allocations(req: Request) -> None:
     consumer = req.path["consumer"]
     if not ids.is_uuid_like(consumer):
         raise BadRequest(f"Malformed consumer_uuid: {consumer}")
-    _write(req, [_claim(req, ids.canonical_uuid(consumer), req.body)])
+    _write(req, [claim(req, ids.canonical_uuid(consumer), req.body)])
 
 
 def replace_many(req: Request) -> None:
     """Replace everything that each of several consumers holds, all or nothing."""
-    _write(req, [_claim(req, consumer, body) for consumer, body in req.body.items()])
+    _write(req, [claim(req, consumer, body) for consumer, body in req.body.items()])
 
 
 def show_allocations(req: Request) -> Dated:

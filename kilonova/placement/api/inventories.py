@@ -48,7 +48,7 @@ def _shown(inventory: Inventory) -> dict[str, Any]:
     }
 
 
-def _read(req: Request, name: str, body: dict[str, Any]) -> Inventory:
+def read(req: Request, uuid: str, name: str, body: dict[str, Any]) -> Inventory:
     """The inventory of a body; what is checked of `reserved` is the capacity it leaves."""
     given = {key: body[key] for key in RECORD_KEYS if key in body}
     given["allocation_ratio"] = float(given.get("allocation_ratio", 1.0))
@@ -57,7 +57,7 @@ def _read(req: Request, name: str, body: dict[str, Any]) -> Inventory:
     if capacity < 0 or (capacity == 0 and not req.flag("all_reserved")):
         raise BadRequest(
             f"Unable to {'create' if req.op.method == 'POST' else 'update'} inventory for resource provider "
-            f"{provider_id(req)}: Invalid inventory for '{name}'. "
+            f"{uuid}: Invalid inventory for '{name}'. "
             f"The reserved value is greater than {'' if req.flag('all_reserved') else 'or equal to '}total."
         )
     return inventory
@@ -86,7 +86,7 @@ def list_inventories(req: Request) -> Dated:
 def replace_inventories(req: Request) -> Dated:
     """Make the provider have exactly these."""
     names = req.world.keeper.latest.names
-    wanted = {name: _read(req, name, body) for name, body in req.body["inventories"].items()}
+    wanted = {name: read(req, provider_id(req), name, body) for name, body in req.body["inventories"].items()}
     if not wanted.keys() <= names.class_ids.keys():
         names = req.world.keeper.current().names
     generation = req.world.writer.run(
@@ -116,7 +116,7 @@ def add_inventory(req: Request) -> Dated:
     """One more class."""
     names = req.world.keeper.current().names
     name = req.body["resource_class"]
-    inventory = _read(req, name, req.body)
+    inventory = read(req, provider_id(req), name, req.body)
     generation = req.world.writer.run(lambda tx: inventories.add(tx, provider_id(req), name, inventory, names))
     where = f"{req.base_url}/resource_providers/{provider_id(req)}/inventories/{name}"
     body = _shown(inventory) | {"resource_provider_generation": generation}
@@ -140,7 +140,7 @@ def replace_inventory(req: Request) -> Dated:
     """Overwrite one class that the provider has."""
     names = req.world.keeper.current().names
     name = req.path["resource_class"]
-    inventory = _read(req, name, req.body)
+    inventory = read(req, provider_id(req), name, req.body)
     generation = req.world.writer.run(
         lambda tx: inventories.change(
             tx, provider_id(req), req.body["resource_provider_generation"], name, inventory, names

@@ -66,7 +66,9 @@ class _Need:
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class Held:
+    """A locked consumer, if there is one, and the allocations it has."""
+
     claim: Claim
     consumer_id: int | None
     old: Sequence[Any]
@@ -122,7 +124,7 @@ def write(
     def work(transaction: Transaction) -> None:
         nonlocal attempts
         attempts += 1
-        _write(transaction, names, claims, known if attempts == 1 else {}, incomplete)
+        apply(transaction, names, claims, known if attempts == 1 else {}, incomplete)
 
     writer.run(work)
 
@@ -142,18 +144,24 @@ def release(writer: Writer, consumer: str) -> None:
     writer.run(work)
 
 
-def _write(
+def apply(
     transaction: Transaction, names: Names, claims: Sequence[Claim], known: Mapping[str, int], incomplete: Incomplete
 ) -> None:
+    """`write` within a transaction that does nothing else, or holds every lock already."""
     providers = _resolve(transaction, claims, known)
     _check_classes(claims, names)
-    held = [_hold(transaction, claim) for claim in sorted(claims, key=lambda claim: claim.consumer)]
+    held = hold(transaction, claims)
     for provider_id, needs in sorted(_needs(held, providers, names.class_ids).items()):
         if matched(_BUMP, transaction.connection, {"p": provider_id}) != 1:
             raise Race  # deleted, perhaps made anew with another id: look it up again
         _use(transaction, provider_id, needs, names)
     for one in held:
         _settle(transaction, one, providers, names.class_ids, incomplete)
+
+
+def hold(transaction: Transaction, claims: Sequence[Claim]) -> list[Held]:
+    """Lock the consumers of some claims, in the order of their uuids, and compare their generations."""
+    return [_hold(transaction, claim) for claim in sorted(claims, key=lambda claim: claim.consumer)]
 
 
 def _resolve(transaction: Transaction, claims: Sequence[Claim], known: Mapping[str, int]) -> dict[str, int]:
@@ -177,7 +185,7 @@ def _check_classes(claims: Sequence[Claim], names: Names) -> None:
                     raise BadRequest(f"{start}: No such resource class {name}.")
 
 
-def _hold(transaction: Transaction, claim: Claim) -> _Held:
+def _hold(transaction: Transaction, claim: Claim) -> Held:
     """Lock the consumer, compare its generation and read what it has."""
     row = transaction.connection.execute(_CONSUMER, {"u": claim.consumer}).first()
     actual = None if row is None else row.generation
@@ -186,8 +194,8 @@ def _hold(transaction: Transaction, claim: Claim) -> _Held:
             uuid=claim.consumer, given=_said(claim.generation), actual=_said(actual)
         )
     if row is None:
-        return _Held(claim, None, ())
-    return _Held(claim, row.id, transaction.connection.execute(_HELD, {"c": row.id}).all())
+        return Held(claim, None, ())
+    return Held(claim, row.id, transaction.connection.execute(_HELD, {"c": row.id}).all())
 
 
 def _said(generation: int | None) -> str:
@@ -195,7 +203,7 @@ def _said(generation: int | None) -> str:
 
 
 def _needs(
-    held: Sequence[_Held], providers: Mapping[str, int], classes: Mapping[str, int]
+    held: Sequence[Held], providers: Mapping[str, int], classes: Mapping[str, int]
 ) -> dict[int, dict[int, _Need]]:
     """Net changes by provider id and class id."""
     needs: dict[int, dict[int, _Need]] = {}
@@ -280,7 +288,7 @@ def _refuse(transaction: Transaction, provider_id: int, needs: Mapping[int, _Nee
 
 def _settle(
     transaction: Transaction,
-    held: _Held,
+    held: Held,
     providers: Mapping[str, int],
     classes: Mapping[str, int],
     incomplete: Incomplete,
@@ -306,7 +314,7 @@ def _settle(
     ])  # fmt: skip
 
 
-def _enrol(transaction: Transaction, held: _Held, incomplete: Incomplete) -> int:
+def _enrol(transaction: Transaction, held: Held, incomplete: Incomplete) -> int:
     """The consumer's id, after its record is made or moved to the next generation."""
     claim = held.claim
     type_id = None if claim.consumer_type is None else catalogue.consumer_type_id(transaction, claim.consumer_type)

@@ -82,20 +82,27 @@ def of(connection: Connection, provider_id: int) -> list[Stored]:
 
 
 def replace(
-    transaction: Transaction, uuid: str, generation: int | None, wanted: Mapping[str, Inventory], names: Names
+    transaction: Transaction,
+    uuid: str,
+    generation: int | None,
+    wanted: Mapping[str, Inventory],
+    names: Names,
+    *,
+    keep: bool = False,
 ) -> int:
-    """Make the provider have exactly these; the new generation.
+    """Make the provider have exactly these (and with `keep` what else it has); the new generation.
 
     InventoryInUse when a class that would go has allocations, BadRequest for an unknown class, GenerationConflict.
     """
     ids = {_class_id(names, name): inventory for name, inventory in wanted.items()}
     row = providers.advance(transaction, uuid, generation)
     have = {stored.class_id: stored.used for stored in of(transaction.connection, row.id)}
-    in_use = [class_id for class_id, used in have.items() if used and class_id not in ids]
+    gone = [] if keep else [class_id for class_id in have if class_id not in ids]
+    in_use = [class_id for class_id in gone if have[class_id]]
     if in_use:
         shown = [names.class_names.get(class_id, str(class_id)) for class_id in in_use]
         raise InventoryInUse(classes=", ".join(shown), uuid=uuid)
-    for class_id in have.keys() - ids.keys():
+    for class_id in gone:
         transaction.connection.execute(_DELETE_UNUSED, {"p": row.id, "c": class_id})
     fresh = [_row(row.id, class_id, inventory) for class_id, inventory in ids.items() if class_id not in have]
     if fresh:

@@ -157,14 +157,20 @@ def locked(transaction: Transaction, uuid: str) -> Own:
     return Own(*row)
 
 
+def compare(transaction: Transaction, uuid: str, generation: int | None) -> Own:
+    """Lock a provider and compare its generation with the caller's (None: do not). GenerationConflict."""
+    row = locked(transaction, uuid)
+    if generation is not None and row.generation != generation:
+        raise GenerationConflict(uuid=uuid, actual=row.generation, given=generation)
+    return row
+
+
 def advance(transaction: Transaction, uuid: str, generation: int | None, *, what: What = What.WHOLE) -> Own:
     """Lock a provider that is about to change, compare its generation with the caller's (None: do not) and raise it.
 
     Answers the row as it was before. GenerationConflict, ProviderNotFound.
     """
-    row = locked(transaction, uuid)
-    if generation is not None and row.generation != generation:
-        raise GenerationConflict(uuid=uuid, actual=row.generation, given=generation)
+    row = compare(transaction, uuid, generation)
     if matched(_BUMP_FROM, transaction.connection, {"i": row.id, "g": row.generation}) != 1:
         raise Race
     transaction.touch(row.id, what)
