@@ -40,9 +40,6 @@ def update(world: World, ctx: Context, found: Found, changes: dict[str, Any]) ->
     values: dict[str, Any] = {column: changes[key] for key, column in _COLUMNS.items() if key in changes}
     if "display_name" in values:
         values["display_name"] = values["display_name"].strip()
-    for column in ("access_ip_v4", "access_ip_v6"):
-        if values.get(column) == "":
-            values[column] = None
     if "OS-DCF:diskConfig" in changes:
         values["auto_disk_config"] = changes["OS-DCF:diskConfig"] == "AUTO"
     if values and not _store(world, found, values):

@@ -297,11 +297,13 @@ class Query:
     """The query of an operation. From `strict` on an unknown parameter is refused, before it is dropped.
 
     `strict=True` refuses at every version. `open` hands unknown parameters on (as lists) instead of dropping them.
+    `passed` tells the names that are never refused here: what they mean depends on who asks.
     """
 
     params: tuple[Param, ...] = ()
     strict: str | bool = False
     open: bool = False
+    passed: Callable[[str], bool] | None = None
 
     def strict_at(self, version: Version | None) -> bool:
         """Whether unknown parameters are refused at a version."""

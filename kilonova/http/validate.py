@@ -132,12 +132,13 @@ class Body:
 class QueryReader:
     """A compiled query: drops or refuses what is unknown, checks the rest, converts."""
 
-    __slots__ = ("_converters", "_known", "_open", "_strict", "_validator")
+    __slots__ = ("_converters", "_known", "_open", "_passed", "_strict", "_validator")
 
     def __init__(self, query: Query, version: Version | None) -> None:
         self._known = query.known(version)
         self._strict = query.strict_at(version)
         self._open = query.open
+        self._passed = query.passed or (lambda name: False)
         self._converters = {
             name: convert for name, row in self._known.items() if (convert := row.type.converter(version))
         }
@@ -152,7 +153,7 @@ class QueryReader:
     def read(self, values: Mapping[str, list[str]]) -> dict[str, Any]:
         """Plain values by name; QueryInvalid names the parameter."""
         if self._strict:
-            unknown = [name for name in values if name not in self._known]
+            unknown = [name for name in values if name not in self._known and not self._passed(name)]
             if unknown:
                 names = ", ".join(repr(name) for name in unknown)
                 verb = "was" if len(unknown) == 1 else "were"

@@ -26,7 +26,6 @@ from kilonova.http.fields import (
     Enum,
     Field,
     Int,
-    Null,
     Obj,
     Param,
     Query,
@@ -75,11 +74,11 @@ _NETWORK: Final = Obj(
 _FILE: Final = Obj(Field("path", Str(), required=True), Field("contents", BASE64, required=True))
 _USER_DATA: Final = Str(max=65535, format="base64")
 
-_GROUP_HINT: Final = AnyOf(UUID, Arr(UUID, 1))
+_GROUP_HINT: Final = AnyOf(UUID, Arr(UUID))
 HINTS: Final = Obj(
     Field("group", _GROUP_HINT),
     Field("different_host", _GROUP_HINT),
-    Field("same_host", AnyOf(Str(), Arr(UUID, 1))),
+    Field("same_host", AnyOf(Str(), Arr(UUID))),
     Field("query", AnyOf(Str(), Raw({"type": "object"}))),
     Field("target_cell", NAME),
     Field("different_cell", AnyOf(Str(), Arr(Str()))),
@@ -132,8 +131,8 @@ UPDATE: Final = wrap(
     Obj(
         Field("name", NAME),
         Field("OS-DCF:diskConfig", Enum("AUTO", "MANUAL")),
-        Field("accessIPv4", AnyOf(IPV4, Enum(""), Null)),
-        Field("accessIPv6", AnyOf(IPV6, Enum(""), Null)),
+        Field("accessIPv4", IPV4),
+        Field("accessIPv6", IPV6),
         Field("description", DESCRIPTION, since="2.19"),
         Field("hostname", Since(HOSTNAME, ("2.94", FQDN)), since="2.90"),
         Field("pinned_availability_zone", Str(1, 255, null=True), since="2.104"),
@@ -181,8 +180,8 @@ REFUSED_TO_ADMIN: Final = (
 
 _REGEX = Str(format="regex")
 _REGEX_FILTERS = frozenset((
-    "name", "reservation_id", "availability_zone", "key_name", "hostname", "kernel_id", "ramdisk_id", "launch_index",
-    "locked_by", "root_device_name", "access_ip_v4", "access_ip_v6", "description", "display_description",
+    "name", "flavor", "node", "reservation_id", "availability_zone", "key_name", "hostname", "kernel_id", "ramdisk_id",
+    "launch_index", "locked_by", "root_device_name", "access_ip_v4", "access_ip_v6", "description", "display_description",
     "display_name", "ip", "ip6", "created_at", "launched_at", "terminated_at", "power_state", "progress",
     "auto_disk_config", "config_drive",
 ))  # fmt: skip
@@ -201,6 +200,7 @@ LIST: Final = Query(
     ),
     strict="2.75",
     open=True,
+    passed=lambda name: name.startswith("_") or name in REFUSED_TO_ADMIN,
 )  # fmt: skip
 
 NO_QUERY: Final = Query(strict="2.102")

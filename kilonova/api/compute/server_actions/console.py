@@ -6,16 +6,15 @@ from typing import Any
 
 from kilonova.api.compute.servers import server_of
 from kilonova.compute import console
-from kilonova.http.fields import Field, Obj, Raw
+from kilonova.http.fields import Field, Int, Obj
 from kilonova.http.op import Op, Request
 
-_BODY = Obj(Field("length", Raw({"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$", "minimum": -1})))
+_BODY = Obj(Field("length", Int(-1, null=True)))
 
 
 def get_output(req: Request) -> dict[str, Any]:
     """The console's last lines."""
-    length = req.body.get("length")
-    return {"output": console.output(req.world, req.ctx, req.target, None if length is None else int(length))}
+    return {"output": console.output(req.world, req.ctx, req.target, req.body.get("length"))}
 
 
 OPS: tuple[Op, ...] = (
