@@ -181,9 +181,9 @@ REFUSED_TO_ADMIN: Final = (
 _REGEX = Str(format="regex")
 _REGEX_FILTERS = frozenset((
     "name", "flavor", "node", "reservation_id", "availability_zone", "key_name", "hostname", "kernel_id", "ramdisk_id",
-    "launch_index", "locked_by", "root_device_name", "access_ip_v4", "access_ip_v6", "description", "display_description",
-    "display_name", "ip", "ip6", "created_at", "launched_at", "terminated_at", "power_state", "progress",
-    "auto_disk_config", "config_drive",
+    "launch_index", "locked_by", "root_device_name", "access_ip_v4", "access_ip_v6", "description",
+    "display_description", "display_name", "ip", "ip6", "created_at", "launched_at", "terminated_at", "power_state",
+    "progress", "auto_disk_config", "config_drive",
 ))  # fmt: skip
 _TIMES = frozenset(("changes-since", "changes-before"))
 
