@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql, postgresql
 from sqlalchemy.engine import Connection
 
 from kilonova.core import clock
@@ -31,12 +32,15 @@ _USED = sa.select(*_SUMS).where(
     sa.and_(_M.project_id == sa.bindparam("b_project"), _M.queued_for_delete == sa.false())
 )
 _USED_BY = _USED.where(_M.user_id == sa.bindparam("b_user"))
-_LOCK = (
-    sa.update(quota_locks)
-    .where(quota_locks.c.project_id == sa.bindparam("b_project"))
-    .values(taken=quota_locks.c.taken + 1)
-)
-_LOCK_NEW = sa.insert(quota_locks)
+_LOCKED = {"project_id": sa.bindparam("b_project"), "taken": 1}
+# One statement that takes the row's lock whether the row is there or not: with two, first requests would deadlock.
+_LOCK: dict[str, sa.Executable] = {
+    "postgresql": postgresql.insert(quota_locks)
+    .values(_LOCKED)
+    .on_conflict_do_update(index_elements=[quota_locks.c.project_id], set_={"taken": quota_locks.c.taken + 1}),
+    "mysql": mysql.insert(quota_locks).values(_LOCKED).on_duplicate_key_update(taken=quota_locks.c.taken + 1),
+}
+_LOCK["mariadb"] = _LOCK["mysql"]
 
 
 class Used(NamedTuple):
@@ -49,14 +53,9 @@ class Used(NamedTuple):
 
 def lock(connection: Connection, project_id: str) -> None:
     """Make the counting requests of a project wait for each other until this transaction ends."""
-    if connection.dialect.name == "sqlite":  # BEGIN IMMEDIATE has done that already
-        return
-    if connection.execute(_LOCK, {"b_project": project_id}).rowcount == 0:
-        try:
-            with connection.begin_nested():
-                connection.execute(_LOCK_NEW, {"project_id": project_id, "taken": 1})
-        except sa.exc.IntegrityError:
-            connection.execute(_LOCK, {"b_project": project_id})
+    statement = _LOCK.get(connection.dialect.name)
+    if statement is not None:  # on SQLite, BEGIN IMMEDIATE has done that already
+        connection.execute(statement, {"b_project": project_id})
 
 
 def used(connection: Connection, project_id: str, user_id: str | None = None) -> Used:
