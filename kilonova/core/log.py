@@ -76,6 +76,7 @@ class LaterHandler(logging.Handler):
         self._target = target
         self._lines: deque[str] = deque()
         self._some = threading.Event()
+        self._pause = threading.Event()  # never set: a wait that no simulated clock shortens
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         atexit.register(self.flush)
@@ -105,7 +106,7 @@ class LaterHandler(logging.Handler):
     def _run(self) -> None:
         while True:
             self._some.wait()
-            time.sleep(self.DELAY)
+            self._pause.wait(self.DELAY)
             self._some.clear()
             self.flush()
 
