@@ -305,7 +305,7 @@ class App:
             LOG.error("%s %s answered %s, which its row does not declare: %s", op.method, op.path, status, text,
                       exc_info=error)  # fmt: skip
             return _outcome(self._server_fault(request, error))
-        if status >= 500:
+        if status >= 500 and status != 501:  # 501 is an answer: a driver or a release does not do this
             LOG.error("%s %s failed: %s", op.method, op.path, text)
         return _outcome(self.service.dialect.fault(status, text, request.environ, error))
 
