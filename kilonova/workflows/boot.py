@@ -84,10 +84,7 @@ def hand_over(world: World, run: Run) -> Done:
     for cell, waiting in by_cell.items():
         _into_cell(world, run, cell, waiting, selections, specs, fault)
     won = _settle(world, run, selections)
-    for uuid in set(selections) - won:  # cancelled: whoever looks for the server finds nothing
-        cell = _cell_of(selections[uuid])
-        with world.cells.database(cell).write() as connection:
-            _take_back(connection, world, cell, run, uuid)
+    _take_back_lost(world, run, selections, won)
     _release(world, set(selections) - won)
     _let_go(world, run, {uuid: _cell_of(selections[uuid]) for uuid in selections if uuid in won})
     return Done({})
@@ -176,11 +173,26 @@ def _settle(world: World, run: Run, selections: dict[str, Any]) -> set[str]:
     return won
 
 
-def _take_back(connection: Connection, world: World, cell: str, run: Run, uuid: str) -> None:
-    _, tables = world.database(cell)
-    journal.discard(connection, tables, build_id(run.id, uuid))
-    servers.mark_deleted(connection, uuid, clock.utcnow())
-    block_devices.delete_of(connection, uuid)
+def _take_back_lost(world: World, run: Run, selections: dict[str, Any], won: set[str]) -> None:
+    """The servers that their user has cancelled: whoever looks for one finds nothing."""
+    for uuid in run.params["servers"]:
+        if uuid not in won:
+            _take_back(world, run, _cell_of(selections.get(uuid)), uuid)
+
+
+def _take_back(world: World, run: Run, cell: str, uuid: str) -> None:
+    database, tables = world.database(cell)
+    with database.write() as connection:
+        journal.discard(connection, tables, build_id(run.id, uuid))
+        if not servers.mark_deleted(connection, uuid, clock.utcnow()):
+            return
+        block_devices.delete_of(connection, uuid)
+        text = "The server was not handed over to this cell."
+        action = actions.close_events(
+            connection, uuid, "create", run.ctx.request_id, traceback=text, details=text
+        )
+        if action is not None:
+            actions.close(connection, action, failed=True)
 
 
 def _let_go(world: World, run: Run, cells: dict[str, str]) -> None:
@@ -194,17 +206,21 @@ def _let_go(world: World, run: Run, cells: dict[str, str]) -> None:
 
 
 def bury_all(world: World, run: Run, failure: Any) -> None:
-    """The scheduler could not even be asked: every server still waiting goes to cell0 with what went wrong."""
+    """The scheduler could not be asked, or the hand-over went wrong: every server still waiting goes to cell0 with
+    what happened; those that reached their cell before go on there.
+    """
     fault = {"code": 500, "text": failure.text}
     pending = requests.several(world.cells.api, run.params["servers"])
     selections = run.outputs.get("schedule", {}).get("selections", {})
     for uuid in set(pending) & set(selections):
-        cell = _cell_of(selections[uuid])
-        with world.cells.database(cell).write() as connection:
-            _take_back(connection, world, cell, run, uuid)
+        _take_back(world, run, _cell_of(selections[uuid]), uuid)
     if pending:
         _into_cell(world, run, CELL0, list(pending.values()), {}, {}, fault)
-    _settle(world, run, {})
+    won = _settle(world, run, {})
+    _take_back_lost(world, run, {}, won)
+    with world.cells.api.read() as connection:
+        known = requests.mappings(connection, sorted(won))
+    _let_go(world, run, {uuid: mapping.cell_uuid for uuid, mapping in known.items() if mapping.cell_uuid})
 
 
 BOOT = Workflow(

@@ -258,11 +258,14 @@ def plugged(world: World, run: Run) -> Outcome:
         return Done()
     waited = _waited_for(run)
     failed = [port for port in waited if _event_failed(run, port)]
-    missing = [port for port in waited if run.event("network-vif-plugged", port) is None]
+    known = run.notes.get("plugged", ())
+    missing = [port for port in waited if port not in known and run.event("network-vif-plugged", port) is None]
     left = world.settings.vif_plugging_timeout - run.elapsed
-    if missing and (run.expired or _again(run)):
-        active = {port["id"] for port in world.network.list_ports(device_id=run.subject) if port["status"] == "ACTIVE"}
+    if missing and (run.expired or run.epoch > 1):
+        active = [port["id"] for port in world.network.list_ports(device_id=run.subject) if port["status"] == "ACTIVE"]
         missing = [port for port in missing if port not in active]
+        if active != known:
+            run.note("plugged", active)
     if missing and left > 0 and not failed:
         return Parked([("network-vif-plugged", port) for port in missing], min(left, _ASK_EACH))
     if (missing or failed) and world.settings.vif_plugging_is_fatal:

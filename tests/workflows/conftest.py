@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.workflows.cloud import Cloud, new_cloud, quick_folder
+pytest.register_assert_rewrite("tests.workflows.census", "tests.workflows.stories")
+
+from tests.workflows.cloud import Cloud, new_cloud, quick_folder  # noqa: E402
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from kilonova.compute.lookup import ServerNotFound, find
 from kilonova.core.context import preserved
 from kilonova.core.errors import KilonovaError
 from kilonova.core.server import Server
+from kilonova.workflows.step import NOTHING, Done, Step
 from tests.workflows.census import assert_stable, volumes
 from tests.workflows.cloud import Cloud
 from tests.workflows.harness import Crash, Faults, When
@@ -138,4 +140,70 @@ def tell_through_kills(
             except Exception as error:
                 raise AssertionError(f"{where}: {error!r}") from error
             told += faults.fired
+    return told
+
+
+class _Adopted:
+    """A run as its step sees it when it is called again: at a higher epoch."""
+
+    def __init__(self, run: Any) -> None:
+        self._run, self.epoch = run, run.epoch + 1
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._run, name)
+
+
+def again(step: Step) -> Step:
+    """Make do and undo run a second time when they are done, as after a crash before the commit."""
+
+    def repeat(function: Any) -> Any:
+        def repeated(world: Any, run: Any) -> Any:
+            outcome = function(world, run)
+            return function(world, _Adopted(run)) if outcome is None or isinstance(outcome, Done) else outcome
+
+        return repeated
+
+    undo = step.undo if step.undo is NOTHING else repeat(step.undo)
+    return dataclasses.replace(step, do=repeat(step.do), undo=undo)
+
+
+class Interruption(Faults):
+    """At the chosen point something happens in the middle of what goes on, instead of a kill."""
+
+    def __init__(self, at: int, when: When, action: Callable[[], object]) -> None:
+        super().__init__(at, when)
+        self._action = action
+
+    def fire(self) -> None:
+        if self.armed and not self.fired:
+            self.fired = True
+            self._action()
+
+
+def tell_with_interruptions(
+    cloud: Cloud, begin: Callable[[Cloud], list[str]], action: Callable[[Cloud, list[str]], object],
+    *, expect: Expect | None = None, before: Begin | None = None,
+) -> int:  # fmt: skip
+    """Tell a story once for each commit and effect after its request, with `action` between that and the next thing.
+
+    The points behind the end of a transaction and behind a remote success are those at which others can come in.
+    """
+    told = 0
+    for when in ("after", "effect"):
+        at = 0
+        while True:
+            at += 1
+            cloud.faults = Faults()
+            if before is not None:
+                before(cloud)
+            uuids = begin(cloud)
+            faults = Interruption(at, when, lambda: action(cloud, uuids))  # type: ignore[arg-type]  # noqa: B023
+            try:
+                tell(cloud, lambda _cloud: None, faults=faults, expect=expect)
+                tidy(cloud)
+            except Exception as error:
+                raise AssertionError(f"interrupted after {when} {at}: {error!r}") from error
+            if not faults.fired:
+                break
+            told += 1
     return told

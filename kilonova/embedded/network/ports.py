@@ -245,6 +245,12 @@ _PAIR = record({"ip_address": cidr, "mac_address": mac}, ("ip_address",))
 _DHCP_OPTION = record({"opt_name": text(64), "opt_value": maybe(text()), "ip_version": one_of(4, 6, "4", "6")},
                       ("opt_name",))  # fmt: skip
 _ME = sa.bindparam("me", type_=sa.String)
+_name = text()
+
+
+def _host(value: Any) -> str:
+    """A host's name; null unbinds, as compute services ask for it."""
+    return "" if value is None else str(_name(value))
 
 
 def _fixed(value: Any) -> list[dict[str, Any]] | None:
@@ -272,7 +278,7 @@ PORT = Noun(
         Attribute("allowed_address_pairs", many(_PAIR), ()),
         Attribute("extra_dhcp_opts", many(_DHCP_OPTION), ()),
         Attribute("binding:vnic_type", one_of(*_VNIC_TYPES), "normal", column="binding_vnic_type"),
-        Attribute("binding:host_id", maybe(text()), "", admin=True, hidden=True, column="binding_host_id"),
+        Attribute("binding:host_id", _host, "", admin=True, hidden=True, column="binding_host_id"),
         Attribute("binding:profile", free_map, {}, admin=True, hidden=True, column="binding_profile"),
         Attribute("binding:vif_type", set="never", hidden=True, column=""),
         Attribute("binding:vif_details", set="never", hidden=True, column=""),
