@@ -51,8 +51,8 @@ class Dispatch:
         self._lines: dict[str, deque[_Job]] = {}
         self._builds = self._others = None
         if not driver.quick:
-            self._builds = Pool("agent-build", max_concurrent_builds or _UNBOUNDED_BUILDS)
-            self._others = Pool("agent-verb", _OTHER_THREADS)
+            self._builds = Pool("agent-build", max_concurrent_builds or _UNBOUNDED_BUILDS, service="agent")
+            self._others = Pool("agent-verb", _OTHER_THREADS, service="agent")
         self._stopping = False
 
     def handlers(self, verbs: Iterable[Verb]) -> dict[str, Callable[[Context, Any], None]]:
@@ -141,6 +141,7 @@ class Dispatch:
         ticket: Ticket = job.asked.ticket
         try:
             report = VerbReport(ticket, True, job.verb.run(self._driver, job.asked))
+            LOG.info("%s of server %s on %s done", job.verb.row.name, ticket.server, ticket.host)
         except KilonovaError as error:
             LOG.warning("Verb %s for server %s failed: %s", ticket.id, ticket.server, error.text)
             retriable = not isinstance(error, GuestAborted | Invalid)

@@ -17,6 +17,7 @@ from typing import Any, cast
 from kilonova.bus import codec
 from kilonova.bus.bus import Handler, NobodyServes
 from kilonova.bus.calls import CALLS, Call, Rep, Req
+from kilonova.core import log
 from kilonova.core.context import Context, current, from_message, preserved, service_context
 from kilonova.core.errors import KilonovaError
 from kilonova.core.pool import Executor, Pool
@@ -49,14 +50,14 @@ class LocalBus:
             raise RuntimeError(f"call {row.name} inside a write transaction")
         data = codec.encode_request(row, request, ctx or current())
         handler = self._find(row, to)
-        return cast(Rep, codec.decode_reply(row, _answer(handler, data)))
+        return cast(Rep, codec.decode_reply(row, _answer(row.topic, handler, data)))
 
     def cast(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> None:
         """Run the handler in the pool. NobodyServes when there is none."""
         if row.kind != "cast":
             raise TypeError(f"{row.name} is called, not cast")
         data = codec.encode_request(row, request, ctx or current())
-        self._pool.submit(_answer, self._find(row, to), data)
+        self._pool.submit(_answer, row.topic, self._find(row, to), data)
 
     def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
         """Handle rows of a topic. ValueError for a name that is no row of it, or an address that is taken."""
@@ -91,8 +92,12 @@ class LocalBus:
         return able[next(self._turn) % len(able)]
 
 
-def _answer(handler: Handler, data: bytes) -> bytes:
-    """Decode, run, encode; the thread's context is given back. Never raises an Exception."""
+def _answer(topic: str, handler: Handler, data: bytes) -> bytes:
+    """Decode, run, encode; the thread's context is given back. Never raises an Exception.
+
+    The handler's log lines are those of the service that the topic is named after.
+    """
+    before = log.enter(topic)
     with preserved():
         try:
             row, request, context = codec.decode_request(data)
@@ -104,3 +109,5 @@ def _answer(handler: Handler, data: bytes) -> bytes:
         except Exception as error:
             LOG.exception("handler %s failed", getattr(handler, "__name__", handler))
             return codec.encode_fault(error)
+        finally:
+            log.leave(before)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Protocol
 
+from kilonova.core import log
 from kilonova.core.context import preserved
 
 LOG = logging.getLogger(__name__)
@@ -24,10 +25,13 @@ class Executor(Protocol):
 
 
 class Pool:
-    """Up to `size` daemon threads. A function's exception is logged and goes no further."""
+    """Up to `size` daemon threads. A function's exception is logged and goes no further.
 
-    def __init__(self, name: str, size: int = 8) -> None:
-        self._name, self._size = name, size
+    service: what the threads work for, as it stands in their log lines; by default the process's.
+    """
+
+    def __init__(self, name: str, size: int = 8, *, service: str | None = None) -> None:
+        self._name, self._size, self._service = name, size, service
         self._queue: SimpleQueue[_Task | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._threads: list[threading.Thread] = []
@@ -63,6 +67,8 @@ class Pool:
                 thread.join(seconds)
 
     def _work(self) -> None:
+        if self._service is not None:
+            log.enter(self._service)
         while (task := self._queue.get()) is not None:
             function, arguments = task
             try:

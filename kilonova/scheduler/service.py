@@ -66,6 +66,8 @@ class Scheduler:
         finally:
             self.traces.add(trace)
             LOG.debug("%s", trace)
+        for server, host in trace.winners.items():
+            LOG.info("Server %s goes to %s", server, host)
         self._store.note_claims([row[0].provider_uuid for row in selections], spec.flavor)
         if spec.group is not None:
             self._groups.note(spec.group.uuid, trace.winners)
