@@ -62,7 +62,7 @@ class Engine:
         self.me, self.host = me, host or me
         self._world = world
         self._plans: dict[str, Plan] = {workflow.name: machine.flatten(workflow) for workflow in workflows}
-        self._pool: Executor = pool or Pool("workflow", self.settings.threads)
+        self._pool: Executor = pool or Pool("workflow", self.settings.threads, service="conductor")
         self._timers: Timers = timers or TimerThread("deadlines")
         self._lock = threading.Lock()
         self._live: dict[tuple[str, str], Entry] = {}
