@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kilonova.compute.over_cells import read_each
 from kilonova.compute.world import World
 from kilonova.db.queries import services, zones
 from kilonova.db.queries.services import Service
@@ -35,10 +36,8 @@ def every_zone(world: World) -> list[Zone]:
     settings = world.settings
     enabled: dict[str, dict[str, list[Service]]] = {}
     disabled: set[str] = set()
-    for cell in world.cells:
-        with cell.database.read() as connection:
-            found = services.list_services(connection)
-        for service in found:
+    for _, found in read_each(world, services.list_services):
+        for service in found or ():
             if service.binary in HIDDEN_SERVICES:
                 continue
             internal = service.binary != "nova-compute"

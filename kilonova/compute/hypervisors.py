@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from kilonova.compute.over_cells import read_cell, read_each
 from kilonova.compute.world import World
 from kilonova.core import clock, ids
 from kilonova.core.errors import Invalid, Unsupported
 from kilonova.db.queries import compute_nodes, host_use
 from kilonova.db.queries.compute_nodes import ComputeNode, HypervisorMarkerNotFound, HypervisorNotFound
+from kilonova.sql.engine import Connection
 
 
 class HypervisorIdInvalid(Invalid):
@@ -60,44 +63,39 @@ def page(world: World, limit: int | None, marker: str | int | None, *, with_serv
     marker: the uuid, or the number, of the last one of the page before.
     """
     cells = list(world.cells)
-    after = 0
-    if marker is not None:
-        index, after = _place(world, marker)
-        cells = cells[index:]
+    first, after = (0, 0) if marker is None else _place(world, marker)
     found: list[Hypervisor] = []
-    for cell in cells:
+    for cell in cells[first:]:
         room = None if limit is None else limit - len(found)
         if room == 0:
             break
-        with cell.database.read() as connection:
-            nodes = compute_nodes.list_nodes(connection, limit=room, after=after)
-            on_them = host_use.servers_on(connection, [node.host for node in nodes]) if with_servers else None
-        found += _hypervisors(world, nodes, on_them)
+        found += read_cell(cell, partial(_read_page, world, room, after, with_servers)) or []
         after = 0
     return found
 
 
+def _read_page(
+    world: World, limit: int | None, after: int, with_servers: bool, connection: Connection
+) -> list[Hypervisor]:
+    nodes = compute_nodes.list_nodes(connection, limit=limit, after=after)
+    return _with_servers(world, connection, nodes, with_servers)
+
+
 def _place(world: World, marker: str | int) -> tuple[int, int]:
-    for index, cell in enumerate(world.cells):
-        with cell.database.read() as connection:
-            try:
-                return index, compute_nodes.marker_id(connection, marker)
-            except HypervisorMarkerNotFound:
-                continue
+    """(index of the cell, number of the node) of a marker. HypervisorMarkerNotFound."""
+    for index, (_, node) in enumerate(read_each(world, partial(compute_nodes.get_node, key=marker))):
+        if node is not None:
+            return index, node.id
     raise HypervisorMarkerNotFound(marker=marker)
 
 
 def matching(world: World, pattern: str, *, with_servers: bool = False) -> list[Hypervisor]:
     """All whose hypervisor_hostname contains the text. HypervisorNotFound."""
-    found: list[Hypervisor] = []
-    for cell in world.cells:
-        with cell.database.read() as connection:
-            try:
-                nodes = compute_nodes.matching_nodes(connection, pattern)
-            except HypervisorNotFound:
-                continue
-            on_them = host_use.servers_on(connection, [node.host for node in nodes]) if with_servers else None
-        found += _hypervisors(world, nodes, on_them)
+
+    def read(connection: Connection) -> list[Hypervisor]:
+        return _with_servers(world, connection, compute_nodes.search_nodes(connection, pattern), with_servers)
+
+    found = [one for _, several in read_each(world, read) for one in several or ()]
     if not found:
         raise HypervisorNotFound(hypervisor=pattern)
     return found
@@ -118,20 +116,20 @@ def by_number(world: World, text: str) -> Hypervisor:
 
 
 def _one(world: World, key: str | int, with_servers: bool) -> Hypervisor:
-    for cell in world.cells:
-        with cell.database.read() as connection:
-            try:
-                node = compute_nodes.show_node(connection, key)
-            except HypervisorNotFound:
-                continue
-            on_it = host_use.servers_on(connection, [node.host]) if with_servers else None
-        return _hypervisors(world, [node], on_it)[0]
+    def read(connection: Connection) -> list[Hypervisor]:
+        node = compute_nodes.get_node(connection, key)
+        return [] if node is None else _with_servers(world, connection, [node], with_servers)
+
+    for _, found in read_each(world, read):
+        if found:
+            return found[0]
     raise HypervisorNotFound(hypervisor=key)
 
 
-def _hypervisors(
-    world: World, nodes: Sequence[ComputeNode], on_them: Mapping[str, Sequence[host_use.OnHost]] | None
+def _with_servers(
+    world: World, connection: Connection, nodes: Sequence[ComputeNode], with_servers: bool
 ) -> list[Hypervisor]:
+    on_them = host_use.servers_on(connection, [node.host for node in nodes]) if with_servers else None
     now, down_time = clock.utcnow(), world.settings.service_down_time
     return [
         Hypervisor(node, node.up(now, down_time), None if on_them is None else tuple(
@@ -144,11 +142,10 @@ def _hypervisors(
 
 def statistics(world: World) -> dict[str, int]:
     """Sums over the hypervisors of enabled services, with how many they are under `count`."""
-    total: dict[str, int] = {}
-    for cell in world.cells:
-        with cell.database.read() as connection:
-            for name, value in compute_nodes.statistics(connection).items():
-                total[name] = total.get(name, 0) + value
+    total = dict.fromkeys(compute_nodes.SUMMED, 0)
+    for _, sums in read_each(world, compute_nodes.statistics):
+        for name, value in (sums or {}).items():
+            total[name] += value
     return total
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
+from functools import partial
 
 from kilonova.cells.cells import Cell
 from kilonova.compute import aggregates, hosts
 from kilonova.compute.availability import HIDDEN_SERVICES
 from kilonova.compute.hosts import HostNotFound
+from kilonova.compute.over_cells import read_each
 from kilonova.compute.world import World
 from kilonova.core import clock, ids
 from kilonova.core.errors import Conflict, Invalid
@@ -16,8 +17,6 @@ from kilonova.db.queries import compute_nodes, host_use, services, zones
 from kilonova.db.queries import hosts as host_rows
 from kilonova.db.queries.hosts import COMPUTE
 from kilonova.db.queries.services import Service, ServiceNotFound
-
-LOG = logging.getLogger(__name__)
 
 
 class ServiceIdInvalid(Invalid):
@@ -79,12 +78,8 @@ def every(world: World, host: str | None = None, binary: str | None = None) -> l
     """The services of all cells by exact host and binary, and a bare record for each host of a cell that is down."""
     of_host = zones.by_host(world.cells.api)
     listed: list[Listed] = []
-    for cell in world.cells:
-        try:
-            with cell.database.read() as connection:
-                found = services.list_services(connection, host=host, binary=binary)
-        except Exception:  # of a cell that is down its hosts are told, and the others in full
-            LOG.warning("Cell %s does not answer, its services are not known", cell.uuid, exc_info=True)
+    for cell, found in read_each(world, partial(services.list_services, host=host, binary=binary)):
+        if found is None:
             listed += _unknown(world, cell, host, binary)
             continue
         listed += [_listed(world, service, of_host) for service in found if service.binary not in HIDDEN_SERVICES]
@@ -131,14 +126,7 @@ def by_number(world: World, text: str) -> tuple[Service, Cell]:
 
 
 def _with_key(world: World, key: str | int) -> list[tuple[Service, Cell]]:
-    found = []
-    for cell in world.cells:
-        with cell.database.read() as connection:
-            try:
-                found.append((services.show_service(connection, key), cell))
-            except ServiceNotFound:
-                continue
-    return found
+    return [(found, cell) for cell, found in read_each(world, partial(services.get_service, key=key)) if found]
 
 
 def _only(found: list[tuple[Service, Cell]], text: str) -> tuple[Service, Cell]:
@@ -153,9 +141,7 @@ def on_host(world: World, host: str, binary: str) -> tuple[Service, Cell]:
     """The service of a binary on a host. HostNotFound, NotCompute."""
     if binary != COMPUTE:
         raise NotCompute(binary=binary)
-    for cell in world.cells:
-        with cell.database.read() as connection:
-            found = services.list_services(connection, host=host, binary=binary)
+    for cell, found in read_each(world, partial(services.list_services, host=host, binary=binary)):
         if found:
             return found[0], cell
     raise HostNotFound(host=host)

@@ -28,6 +28,11 @@ def transaction_open() -> bool:
     return bool(getattr(_open, "depth", 0))
 
 
+def unreachable(error: BaseException) -> bool:
+    """Whether the database did not answer, or the connection broke: nothing is wrong with the statement."""
+    return isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.TimeoutError)
+
+
 class Database:
     """One database. `read()` and `write()` lend a connection; both are safe from any thread."""
 

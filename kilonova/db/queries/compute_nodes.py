@@ -109,12 +109,17 @@ def list_nodes(connection: Connection, *, limit: int | None = None, after: int =
     return [_node(row) for row in connection.execute(_PAGE, values)]
 
 
-def matching_nodes(connection: Connection, pattern: str) -> list[ComputeNode]:
-    """Nodes whose hypervisor_hostname contains the text, ordered by id. HypervisorNotFound when none does."""
+def search_nodes(connection: Connection, pattern: str) -> list[ComputeNode]:
+    """Nodes whose hypervisor_hostname contains the text, ordered by id."""
     escaped = pattern
     for special in (_ESCAPE, "%", "_"):
         escaped = escaped.replace(special, _ESCAPE + special)
-    found = [_node(row) for row in connection.execute(_MATCHING, {"pattern": f"%{escaped}%"})]
+    return [_node(row) for row in connection.execute(_MATCHING, {"pattern": f"%{escaped}%"})]
+
+
+def matching_nodes(connection: Connection, pattern: str) -> list[ComputeNode]:
+    """The same. HypervisorNotFound when there is none."""
+    found = search_nodes(connection, pattern)
     if not found:
         raise HypervisorNotFound(hypervisor=pattern)
     return found
@@ -125,12 +130,18 @@ def nodes_of(connection: Connection, hosts: Sequence[str]) -> list[ComputeNode]:
     return [_node(row) for row in connection.execute(_BY_HOSTS, {"hosts": list(hosts)})]
 
 
-def show_node(connection: Connection, key: str | int) -> ComputeNode:
-    """One node by uuid (text) or id (number). HypervisorNotFound."""
+def get_node(connection: Connection, key: str | int) -> ComputeNode | None:
+    """One node by uuid (text) or id (number), or None."""
     row = connection.execute(_BY_ID if isinstance(key, int) else _BY_UUID, {"key": key}).first()
-    if row is None:
+    return None if row is None else _node(row)
+
+
+def show_node(connection: Connection, key: str | int) -> ComputeNode:
+    """The same. HypervisorNotFound when there is none."""
+    found = get_node(connection, key)
+    if found is None:
         raise HypervisorNotFound(hypervisor=key)
-    return _node(row)
+    return found
 
 
 def marker_id(connection: Connection, marker: str | int) -> int:
@@ -154,6 +165,8 @@ _SUMMED: Final = (
     "vcpus", "vcpus_used", "memory_mb", "memory_mb_used", "local_gb", "local_gb_used", "free_ram_mb", "free_disk_gb",
     "current_workload", "running_vms", "disk_available_least",
 )  # fmt: skip
+SUMMED: Final = ("count", *_SUMMED)
+"""The keys of `statistics`."""
 _SUMS = (
     sa.select(
         sa.func.count().label("nodes"),

@@ -83,12 +83,18 @@ def services_of(connection: Connection, hosts: Sequence[str], binary: str = "nov
     return {row.host: _service(row) for row in found}
 
 
-def show_service(connection: Connection, key: str | int) -> Service:
-    """One service by uuid (text) or id (number). ServiceNotFound."""
+def get_service(connection: Connection, key: str | int) -> Service | None:
+    """One service by uuid (text) or id (number), or None."""
     row = connection.execute(_BY_ID if isinstance(key, int) else _BY_UUID, {"key": key}).first()
-    if row is None:
+    return None if row is None else _service(row)
+
+
+def show_service(connection: Connection, key: str | int) -> Service:
+    """The same; ServiceNotFound when there is none."""
+    found = get_service(connection, key)
+    if found is None:
         raise ServiceNotFound(service=key)
-    return _service(row)
+    return found
 
 
 def find_service(connection: Connection, host: str, binary: str) -> Service:
