@@ -9,10 +9,22 @@ from functools import partial
 from kilonova.compute.over_cells import read_cell, read_each
 from kilonova.compute.world import World
 from kilonova.core import clock, ids
-from kilonova.core.errors import Invalid, Unsupported
+from kilonova.core.errors import Invalid, NotFound, Unsupported
 from kilonova.db.queries import compute_nodes, host_use
-from kilonova.db.queries.compute_nodes import ComputeNode, HypervisorMarkerNotFound, HypervisorNotFound
+from kilonova.db.queries.compute_nodes import ComputeNode
 from kilonova.sql.engine import Connection
+
+
+class HypervisorNotFound(NotFound):
+    """There is none, or none that matches."""
+
+    code, message = "hypervisor_not_found", "Hypervisor {hypervisor} could not be found."
+
+
+class HypervisorMarkerNotFound(Invalid):
+    """The marker is no hypervisor."""
+
+    code, message = "hypervisor_marker_not_found", "Marker {marker} could not be found."
 
 
 class HypervisorIdInvalid(Invalid):

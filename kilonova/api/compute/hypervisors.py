@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kilonova.compute import hypervisors
-from kilonova.compute.hypervisors import Hypervisor, PatternWithPages
+from kilonova.compute.hypervisors import Hypervisor, HypervisorMarkerNotFound, PatternWithPages
 from kilonova.core import json
-from kilonova.core.errors import Invalid
 from kilonova.http import paging
 from kilonova.http.fields import BOOL, FQDN, Param, Query
 from kilonova.http.op import Op, Request
@@ -81,18 +80,12 @@ HYPERVISOR = View(
 )  # fmt: skip
 
 
-class MarkerInvalid(Invalid):
-    """A marker that cannot be an id at this version."""
-
-    code, message = "marker_invalid", "Marker {marker} could not be found."
-
-
 def _marker(req: Request) -> str | int | None:
     given = req.query.get("marker")
     if given is None or req.flag("by_uuid"):
         return None if given is None else str(given)
     if not (given.isascii() and given.isdigit() and len(given) < 10):
-        raise MarkerInvalid(marker=given)
+        raise HypervisorMarkerNotFound(marker=given)
     return int(given)
 
 

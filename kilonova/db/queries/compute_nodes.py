@@ -14,20 +14,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.core import json, liveness
-from kilonova.core.errors import Invalid, NotFound
 from kilonova.db.cell_schema import agents, compute_nodes, services
 from kilonova.db.queries.hosts import COMPUTE
 
 _NO_LIMIT: Final = 2**31 - 1
 _ESCAPE: Final = "/"  # a backslash means different things to the three databases
-
-
-class HypervisorNotFound(NotFound):
-    code, message = "hypervisor_not_found", "Hypervisor {hypervisor} could not be found."
-
-
-class HypervisorMarkerNotFound(Invalid):
-    code, message = "hypervisor_marker_not_found", "Marker {marker} could not be found."
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +108,6 @@ def search_nodes(connection: Connection, pattern: str) -> list[ComputeNode]:
     return [_node(row) for row in connection.execute(_MATCHING, {"pattern": f"%{escaped}%"})]
 
 
-def matching_nodes(connection: Connection, pattern: str) -> list[ComputeNode]:
-    """The same. HypervisorNotFound when there is none."""
-    found = search_nodes(connection, pattern)
-    if not found:
-        raise HypervisorNotFound(hypervisor=pattern)
-    return found
-
-
 def nodes_of(connection: Connection, hosts: Sequence[str]) -> list[ComputeNode]:
     """The nodes of these hosts, ordered by id."""
     return [_node(row) for row in connection.execute(_BY_HOSTS, {"hosts": list(hosts)})]
@@ -134,22 +117,6 @@ def get_node(connection: Connection, key: str | int) -> ComputeNode | None:
     """One node by uuid (text) or id (number), or None."""
     row = connection.execute(_BY_ID if isinstance(key, int) else _BY_UUID, {"key": key}).first()
     return None if row is None else _node(row)
-
-
-def show_node(connection: Connection, key: str | int) -> ComputeNode:
-    """The same. HypervisorNotFound when there is none."""
-    found = get_node(connection, key)
-    if found is None:
-        raise HypervisorNotFound(hypervisor=key)
-    return found
-
-
-def marker_id(connection: Connection, marker: str | int) -> int:
-    """The id to page after, for a marker that is a uuid or an id. HypervisorMarkerNotFound."""
-    try:
-        return show_node(connection, marker).id
-    except HypervisorNotFound:
-        raise HypervisorMarkerNotFound(marker=marker) from None
 
 
 def _node(row: Any) -> ComputeNode:

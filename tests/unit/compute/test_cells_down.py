@@ -12,12 +12,12 @@ import sqlalchemy as sa
 from kilonova.cells.cells import Cells
 from kilonova.compute import availability, hypervisors, services
 from kilonova.compute.bootstrap import bootstrap_cells
+from kilonova.compute.hypervisors import HypervisorNotFound
 from kilonova.compute.settings import ComputeSettings
 from kilonova.compute.world import World
 from kilonova.core import ids
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries import cell_mappings, hosts
-from kilonova.db.queries.compute_nodes import HypervisorNotFound
 from kilonova.db.queries.services import ServiceNotFound, register_own
 from kilonova.sql.engine import Database, unreachable
 
