@@ -68,6 +68,7 @@ class Engine:
         self._live: dict[tuple[str, str], Entry] = {}
         self._unknown: set[tuple[str, str]] = set()
         self._journals: dict[str, sql.Journal] = {}
+        self._lapses: dict[str, int] = {}
         self._lease_ends: dict[str, float] = {}  # by our own clock, counted from before the renewal: never too late
         self._stopped = False
         self._housekeeper: Housekeeper | None = None
@@ -269,7 +270,9 @@ class Engine:
                     self._keep(entry.database, entry.id, run.subject, event)
         except Exception as error:
             entry.trouble += 1
-            entry.run, entry.dirty = None, True
+            # what was committed is not known: the row is read again, at a higher epoch, so that steps look for what
+            # the call before may have left outside
+            entry.run, entry.epoch, entry.dirty = None, None, True
             wait = min(60.0, 0.25 * 2.0 ** min(entry.trouble, 10))
             LOG.warning("workflow %s: trying again in %.1f s", entry.id, wait, exc_info=error)
             return wait
@@ -419,11 +422,11 @@ class Engine:
 
     def _ready(self, entry: Entry) -> ActiveRun | None:
         """The run, if we may go on with it: after a stall beyond our lease it must be claimed anew first."""
-        ends = self._lease_ends.get(entry.database)
-        if ends is None or clock.monotonic() > ends:
+        if clock.monotonic() > self._lease_ends.get(entry.database, -1.0):
             self._renew(entry.database)
-            if ends is not None:
-                entry.run, entry.epoch, entry.dirty = None, None, True
+        lapses = self._lapses.get(entry.database, 0)
+        if entry.lapses != lapses:
+            entry.run, entry.epoch, entry.dirty, entry.lapses = None, None, True, lapses
         return entry.run or self._open(entry)
 
     # -- leases ----------------------------------------------------------------------------------------------------
@@ -432,7 +435,7 @@ class Engine:
         known = name in self._lease_ends
         if self._lease(name) < 0 and known:
             LOG.warning("the lease of conductor %s in %s had lapsed", self.me, name)
-            self._doubt(name)
+            self._look_again(name)
             self._adopt_mine(name)
 
     def _lease(self, name: str, seconds: float | None = None) -> int:
@@ -440,7 +443,9 @@ class Engine:
         length = self.settings.lease_s if seconds is None else seconds
         with journal.database.write() as connection:
             left = journal.lease(connection, self.host, int(length * 1000))
-        self._lease_ends[name] = before + length
+        if left < 0 and name in self._lease_ends:
+            self._lapses[name] = self._lapses.get(name, 0) + 1
+        self._lease_ends[name] = before + length  # only now may a turn begin, and it sees the lapse
         return left
 
     def _adopt_mine(self, name: str) -> None:
@@ -451,10 +456,8 @@ class Engine:
             if (name, id_) not in self._live:
                 self.wake(name, id_)
 
-    def _doubt(self, name: str) -> None:
+    def _look_again(self, name: str) -> None:
         """Claim every entry of a database anew: what has another owner by now is dropped."""
         with self._lock:
             for entry in [entry for entry in self._live.values() if entry.database == name]:
-                if not entry.busy:
-                    entry.run, entry.epoch, entry.dirty = None, None, True
-                    self._signal(entry)
+                self._signal(entry)

@@ -31,7 +31,8 @@ class Entry:
     """A workflow this conductor works on. epoch None: still to be claimed. run None: not held in memory just now.
 
     busy: a thread has it; again: something came meanwhile. mail: reports that are in memory only (whoever sent them
-    sends them again). dirty: the database may hold events that the run has not read.
+    sends them again). dirty: the database may hold events that the run has not read. lapses: how often
+    our lease had lapsed when it was claimed.
     """
 
     database: str
@@ -47,6 +48,7 @@ class Entry:
     mail: list[Delivered] = field(default_factory=list)
     timer: Timer | None = None
     trouble: int = 0
+    lapses: int = 0
 
     @property
     def key(self) -> tuple[str, str]:

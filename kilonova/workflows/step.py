@@ -138,11 +138,12 @@ class Delivered(NamedTuple):
 class Run(Protocol):
     """One workflow as its step sees it. Everything here is read; `note` and `open_verb` are the only effects.
 
-    attempt starts at 1 and rises with every candidate of `Alternates`. epoch rises with every adoption. expired: this
-    call comes because the deadline of the last `Parked` passed. elapsed: seconds since the step (or its undo) was
-    started, or was started anew after a failed try; pauses between its calls count. tries: how often this do (or undo)
-    has failed and is being repeated. undoing: whether this is an undo. failure: what went wrong, while undoing and in
-    the hooks.
+    attempt starts at 1 and rises with every candidate of `Alternates`. epoch rises with every adoption, also by our
+    own conductor after a restart, a stall, or trouble with the database: while it is 1 and `tries` is 0, a step
+    that does not park has not been called before. expired: this call comes because the deadline of the last
+    `Parked` passed. elapsed: seconds since the step (or its undo) was started, or was started anew after a failed
+    try; pauses between its calls count. tries: how often this do (or undo) has failed and is being repeated.
+    undoing: whether this is an undo. failure: what went wrong, while undoing and in the hooks.
     """
 
     @property

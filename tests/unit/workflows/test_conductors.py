@@ -116,6 +116,31 @@ def test_a_note_of_a_stalled_conductor_is_refused_before_it_does_something_outsi
     assert rows(two.world) == {"w1": "done"}
 
 
+def test_what_waits_for_a_thread_of_a_stalled_conductor_is_claimed_anew_before_its_step_runs(two: Two) -> None:
+    """Found by the interleavings: the first of two noticed the lapse and renewed, the second went on unasked."""
+    seen: Seen = []
+
+    def do(_world: Any, run: Run) -> Any:
+        seen.append((run.id, run.epoch))
+        return Done() if run.epoch > 1 else Parked((), 20)
+
+    two.open(Workflow("w", (Step("s", do, undo=NOTHING),)))
+    for id_ in ("w1", "w2"):
+        two.begin("a", id_)
+    two.run()
+    for id_ in ("w1", "w2"):
+        two.engines["a"].wake(CELL, id_)
+    two.clock.seconds += 16  # both are queued when a is stopped; b adopts and ends both
+    two.expire()
+    two.engines["b"].renew()
+    two.engines["b"].poll()
+    two.pools["b"].run()
+    assert rows(two.world) == {"w1": "done", "w2": "done"}
+    two.run()
+    assert seen == [("w1", 1), ("w2", 1), ("w1", 2), ("w2", 2)]
+    assert two.engines["a"].live == 0
+
+
 def test_a_stalled_conductor_that_renews_finds_out_and_drops_what_others_have(two: Two) -> None:
     seen: Seen = []
     two.open(Workflow("w", (Step("s", waiting(seen, ("e", "")), undo=NOTHING),)))
