@@ -175,5 +175,6 @@ class QueryReader:
 
 
 def _short(value: Any) -> str:
+    """Some of a text: an answer does not echo all that somebody sends."""
     text = str(value)
-    return text if len(text) <= 300 else text[:300] + "…"
+    return text if len(text) <= 300 else text[:150] + " … " + text[-150:]

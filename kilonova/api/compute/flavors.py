@@ -147,9 +147,10 @@ def _number(query: dict[str, Any], name: str) -> int | None:
     if name not in query:
         return None
     try:
-        return int(query[name])
+        number = int(query[name])
     except ValueError:
         raise FlavorQueryInvalid(name=name, value=query[name]) from None
+    return max(0, min(number, 2**31))  # no flavor has less or more, and a database may refuse to compare larger ones
 
 
 def _list(req: Request, path: str, shape: str) -> dict[str, Any]:
