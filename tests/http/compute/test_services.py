@@ -66,10 +66,17 @@ def test_a_disabled_host_gets_no_servers(admin: Client, enabled: str) -> None:
     assert answer["service"]["status"] == "disabled"
     assert answer["service"]["disabled_reason"] == "new disk"
     assert answer["service"]["zone"] == "nova"
+    refused = boot(admin.at("2.74"), host=HOST)  # at once, before placement has the trait
+    assert (refused["status"], refused["fault"]["code"]) == ("ERROR", 500)
+    assert "No valid host" in refused["fault"]["message"]
+    remove(admin, refused["id"])
     until(lambda: "COMPUTE_STATUS_DISABLED" in traits(admin, HOST))
     again = latest.ok("PUT", f"/os-services/{enabled}", {"status": "enabled"})["service"]
     assert (again["status"], again["disabled_reason"]) == ("enabled", None)
     until(lambda: "COMPUTE_STATUS_DISABLED" not in traits(admin, HOST))
+    server = boot(admin.at("2.74"), host=HOST)
+    assert server["OS-EXT-SRV-ATTR:host"] == HOST
+    remove(admin, server["id"])
 
 
 def test_a_fenced_host_counts_as_down(admin: Client, enabled: str) -> None:
