@@ -39,7 +39,7 @@ docs: $(VENV)/.dev  ## Write docs/reference anew from the declared rows
 
 lock:  ## Resolve the dependencies of pyproject.toml anew into the lock files (needs uv)
 	$(UV_COMPILE) --upgrade --group build pyproject.toml -o requirements.lock
-	$(UV_COMPILE) --upgrade --group build --group dev --extra postgresql --extra mysql -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(UV_COMPILE) --upgrade --group build --group dev --extra postgresql --extra mysql --extra rabbitmq -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(UV_COMPILE) --upgrade --group client -o requirements-client.lock
 
 clean:  ## Remove virtual environments and caches (never a cloud's state)

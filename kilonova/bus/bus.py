@@ -24,11 +24,17 @@ class NoAnswer(Unavailable):
     code, message = "no_answer", "The {topic} did not answer {name} in {seconds} seconds."
 
 
+class NoBroker(Unavailable):
+    """The broker took no message within the tries that the sender has. Whether an answer got lost is not known."""
+
+    code, message = "no_broker", "The message broker cannot be reached."
+
+
 class Bus(Protocol):
     """Both transports encode and decode every message, so nothing works by sharing an object."""
 
     def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
-        """Ask and wait. `to` is an agent's id. Raises the handler's domain error, NobodyServes or NoAnswer."""
+        """Ask and wait. `to` is an agent's id. Raises the handler's domain error, NobodyServes, NoAnswer, NoBroker."""
         ...
 
     def cast(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> None:

@@ -8,22 +8,18 @@ would hold locks for as long as the other side likes.
 from __future__ import annotations
 
 import itertools
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 from kilonova.bus import codec
+from kilonova.bus.answer import answer, checked
 from kilonova.bus.bus import Handler, NobodyServes
-from kilonova.bus.calls import CALLS, Call, Rep, Req
-from kilonova.core import log
-from kilonova.core.context import Context, current, from_message, preserved, service_context
-from kilonova.core.errors import KilonovaError
+from kilonova.bus.calls import Call, Rep, Req
+from kilonova.core.context import Context, current
 from kilonova.core.pool import Executor, Pool
 from kilonova.sql.engine import transaction_open
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,22 +45,18 @@ class LocalBus:
         if transaction_open():
             raise RuntimeError(f"call {row.name} inside a write transaction")
         data = codec.encode_request(row, request, ctx or current())
-        handler = self._find(row, to)
-        return cast(Rep, codec.decode_reply(row, _answer(row.topic, handler, data)))
+        return cast(Rep, codec.decode_reply(row, answer(row.topic, self._find(row, to), data)))
 
     def cast(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> None:
         """Run the handler in the pool. NobodyServes when there is none."""
         if row.kind != "cast":
             raise TypeError(f"{row.name} is called, not cast")
         data = codec.encode_request(row, request, ctx or current())
-        self._pool.submit(_answer, row.topic, self._find(row, to), data)
+        self._pool.submit(answer, row.topic, self._find(row, to), data)
 
     def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
         """Handle rows of a topic. ValueError for a name that is no row of it, or an address that is taken."""
-        for name in handlers:
-            if name not in CALLS or CALLS[name].topic != topic:
-                raise ValueError(f"{name} is no row of topic {topic}")
-        server = _Server(topic, address, dict(handlers))
+        server = _Server(topic, address, checked(topic, handlers))
         with self._lock:
             if address and any(s.topic == topic and s.address == address for s in self._servers):
                 raise ValueError(f"somebody serves {topic} at {address} already")
@@ -81,33 +73,12 @@ class LocalBus:
         with self._lock:
             self._servers = tuple(other for other in self._servers if other is not server)
 
-    def _find(self, row: Call[Any, Any], to: str) -> Handler:
+    def _find(self, row: Call[Any, Any], to: str) -> Mapping[str, Handler]:
         able = [
-            server.handlers[row.name]
+            server.handlers
             for server in self._servers
             if server.topic == row.topic and row.name in server.handlers and (not to or server.address == to)
         ]
         if not able:
             raise NobodyServes(topic=row.topic, address=to or "its topic")
         return able[next(self._turn) % len(able)]
-
-
-def _answer(topic: str, handler: Handler, data: bytes) -> bytes:
-    """Decode, run, encode; the thread's context is given back. Never raises an Exception.
-
-    The handler's log lines are those of the service that the topic is named after.
-    """
-    before = log.enter(topic)
-    with preserved():
-        try:
-            row, request, context = codec.decode_request(data)
-            ctx = service_context() if context is None else from_message(context)
-            return codec.encode_reply(row, handler(ctx, request))
-        except KilonovaError as error:
-            LOG.debug("%s answered %s: %s", getattr(handler, "__name__", handler), error.code, error)
-            return codec.encode_fault(error)
-        except Exception as error:
-            LOG.exception("handler %s failed", getattr(handler, "__name__", handler))
-            return codec.encode_fault(error)
-        finally:
-            log.leave(before)

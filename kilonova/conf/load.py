@@ -63,7 +63,11 @@ PLACEMENT: Options = {**_EVERY, "placement": placement_api.OPTS, "placement_data
 APPLICATIONS: Mapping[str, Options] = {"compute": COMPUTE, "placement": PLACEMENT}
 
 # Groups whose options the libraries register themselves, some only when they are used.
-_LIBRARY_GROUPS = frozenset(("keystone_authtoken", "oslo_policy", "oslo_limit"))
+_LIBRARY_GROUPS = frozenset((
+    "keystone_authtoken", "oslo_policy", "oslo_limit",
+    "oslo_messaging_rabbit", "oslo_messaging_metrics", "oslo_messaging_tracing",
+))  # fmt: skip
+_LIBRARY_DEFAULTS = frozenset(("control_exchange", "executor_thread_pool_size", "rpc_ping_enabled"))
 _CREDENTIALS = frozenset((
     "auth_type", "auth_section", "auth_url", "system_scope", "domain_id", "domain_name", "project_id", "project_name",
     "project_domain_id", "project_domain_name", "trust_id", "default_domain_id", "default_domain_name", "user_id",
@@ -148,7 +152,7 @@ def without_effect(files: Iterable[str], rows: Options) -> list[str]:
     lines: list[str] = []
     for group, name in _named_in(files):
         key = name.replace("-", "_")
-        if (group, key) in declared or group in _LIBRARY_GROUPS:
+        if (group, key) in declared or group in _LIBRARY_GROUPS or (group == "DEFAULT" and key in _LIBRARY_DEFAULTS):
             continue
         if key in _CREDENTIALS and group in _CREDENTIAL_GROUPS:
             continue

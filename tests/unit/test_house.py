@@ -208,6 +208,6 @@ def test_10_every_dependency_is_locked() -> None:
     missing = [
         name
         for name, where in declared().items()
-        if where != "rabbitmq" and name not in locked[LOCKS.get(where, "requirements-dev.lock")]
+        if name not in locked[LOCKS.get(where, "requirements-dev.lock")]
     ]
     assert missing == []

@@ -91,6 +91,8 @@ randomize_allocation_candidates = true
 auth_url = http://x
 [oslo_messaging_rabbit]
 rabbit_ha_queues = true
+[oslo_messaging_notifications]
+driver = messagingv2
 [wonderland]
 alice = 1
 """
@@ -107,7 +109,7 @@ def test_options_without_effect_are_said_once_each_and_misspelt_ones_otherwise(
         kind = next(kind for kind in words if kind in line)
         words[kind].add(line.split()[1])
     assert words == {
-        "known to Nova": {"force_raw_images", "virt_type", "rabbit_ha_queues"},
+        "known to Nova": {"force_raw_images", "virt_type", "driver"},
         "unknown": {"reprot_interval", "alice"},
     }
     assert len(caplog.records) == 5

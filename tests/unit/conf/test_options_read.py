@@ -13,8 +13,6 @@ PACKAGE = Path(kilonova.__file__).parent
 
 # This list may only shrink: each entry is a promise to an operator that is not kept yet.
 UNREAD = frozenset((
-    # the RabbitMQ transport will read them
-    ("DEFAULT", "transport_url"), ("DEFAULT", "long_rpc_timeout"), ("DEFAULT", "rpc_response_timeout"),
     # separate processes will read them
     ("conductor", "workers"), ("scheduler", "workers"),
     ("api_database", "connection"), ("database", "connection"), ("placement_database", "connection"),
