@@ -71,12 +71,8 @@ def claim(req: Request, consumer: str, body: dict[str, Any]) -> Claim:
 
 def _write(req: Request, wanted: list[Claim]) -> None:
     keeper = req.world.keeper
-    view = keeper.latest
-    names = view.names
-    classes = {name for claim in wanted for amounts in claim.amounts.values() for name in amounts}
-    if not classes <= names.class_ids.keys():
-        names = keeper.current().names
-    snapshot = view.snapshot
+    names = keeper.names(classes={name for one in wanted for amounts in one.amounts.values() for name in amounts})
+    snapshot = keeper.latest.snapshot
     known = {
         uuid: shown.id
         for claim in wanted

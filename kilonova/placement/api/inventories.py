@@ -70,9 +70,8 @@ def _all(req: Request) -> Dated:
     with req.world.database.read() as connection:
         provider = providers.show(connection, provider_id(req))
         found = inventories.of(connection, provider.id)
-    names = req.world.keeper.current().names  # after the rows, so that it has every class they name
     body = {
-        "inventories": {names.class_names[one.class_id]: _shown(one.inventory) for one in found},
+        "inventories": {one.class_name: _shown(one.inventory) for one in found},
         "resource_provider_generation": provider.generation,
     }
     return Dated(body, newest(one.updated_at for one in found))
@@ -85,10 +84,8 @@ def list_inventories(req: Request) -> Dated:
 
 def replace_inventories(req: Request) -> Dated:
     """Make the provider have exactly these."""
-    names = req.world.keeper.latest.names
     wanted = {name: read(req, provider_id(req), name, body) for name, body in req.body["inventories"].items()}
-    if not wanted.keys() <= names.class_ids.keys():
-        names = req.world.keeper.current().names
+    names = req.world.keeper.names(classes=wanted)
     generation = req.world.writer.run(
         lambda tx: inventories.replace(
             tx, provider_id(req), req.body["resource_provider_generation"], wanted, names
@@ -103,7 +100,7 @@ def replace_inventories(req: Request) -> Dated:
 
 def delete_inventories(req: Request) -> None:
     """All of them, none being in use."""
-    names = req.world.keeper.current().names
+    names = req.world.keeper.names()
     req.world.writer.run(lambda tx: inventories.replace(tx, provider_id(req), None, {}, names))
 
 
@@ -114,8 +111,8 @@ def no_delete_yet(req: Request) -> None:
 
 def add_inventory(req: Request) -> Dated:
     """One more class."""
-    names = req.world.keeper.current().names
     name = req.body["resource_class"]
+    names = req.world.keeper.names(classes=(name,))
     inventory = read(req, provider_id(req), name, req.body)
     generation = req.world.writer.run(lambda tx: inventories.add(tx, provider_id(req), name, inventory, names))
     where = f"{req.base_url}/resource_providers/{provider_id(req)}/inventories/{name}"
@@ -129,8 +126,7 @@ def show_inventory(req: Request) -> Dated:
     with req.world.database.read() as connection:
         provider = providers.show(connection, provider_id(req))
         found = inventories.of(connection, provider.id)
-    names = req.world.keeper.current().names
-    one: Stored | None = next((one for one in found if names.class_names[one.class_id] == name), None)
+    one: Stored | None = next((one for one in found if one.class_name == name), None)
     if one is None:
         raise NoSuch(f"No inventory of class {name} for {provider.uuid}")
     return Dated(_shown(one.inventory) | {"resource_provider_generation": provider.generation}, one.updated_at)
@@ -138,8 +134,8 @@ def show_inventory(req: Request) -> Dated:
 
 def replace_inventory(req: Request) -> Dated:
     """Overwrite one class that the provider has."""
-    names = req.world.keeper.current().names
     name = req.path["resource_class"]
+    names = req.world.keeper.names(classes=(name,))
     inventory = read(req, provider_id(req), name, req.body)
     generation = req.world.writer.run(
         lambda tx: inventories.change(
@@ -151,8 +147,9 @@ def replace_inventory(req: Request) -> Dated:
 
 def delete_inventory(req: Request) -> None:
     """One class, not being in use."""
-    names = req.world.keeper.current().names
-    req.world.writer.run(lambda tx: inventories.remove(tx, provider_id(req), req.path["resource_class"], names))
+    name = req.path["resource_class"]
+    names = req.world.keeper.names(classes=(name,))
+    req.world.writer.run(lambda tx: inventories.remove(tx, provider_id(req), name, names))
 
 
 _PATH = "/resource_providers/{uuid}/inventories"

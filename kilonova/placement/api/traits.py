@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kilonova.core import clock
 from kilonova.http.fields import Arr, Field, Obj, Param, Query
 from kilonova.http.op import Op, Request
 from kilonova.placement.api.answers import GENERATION, TRAIT_NAME, Dated, newest, provider_id
@@ -53,8 +54,7 @@ def create_trait(req: Request) -> Dated:
     name = custom_trait(req)
     fresh = req.world.writer.run(lambda tx: traits.create(tx, name))
     where = (("Location", f"{req.base_url}/traits/{name}"),)
-    stamp = traits.stamp(req.world.keeper.current().names, name)
-    return Dated(None, stamp, 201 if fresh else 204, where)
+    return Dated(None, clock.utcnow(), 201 if fresh else 204, where)
 
 
 def delete_trait(req: Request) -> None:
@@ -73,9 +73,7 @@ def provider_traits(req: Request) -> Dated:
 def replace_provider_traits(req: Request) -> Dated:
     """Make the provider have exactly these."""
     wanted: list[str] = req.body["traits"]
-    names: Names = req.world.keeper.latest.names
-    if any(name not in names.trait_ids for name in wanted):
-        names = req.world.keeper.current().names
+    names: Names = req.world.keeper.names(traits=wanted)
     generation = req.world.writer.run(
         lambda tx: traits.replace(tx, provider_id(req), req.body["resource_provider_generation"], wanted, names)
     )
@@ -85,7 +83,7 @@ def replace_provider_traits(req: Request) -> Dated:
 
 def delete_provider_traits(req: Request) -> None:
     """Take all traits from the provider."""
-    names = req.world.keeper.latest.names
+    names = req.world.keeper.names()
     req.world.writer.run(lambda tx: traits.replace(tx, provider_id(req), None, (), names))
 
 

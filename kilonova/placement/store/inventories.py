@@ -15,7 +15,7 @@ from kilonova.core import clock
 from kilonova.placement.errors import BadRequest, ConcurrentUpdate, InventoryInUse, NoSuch
 from kilonova.placement.store import providers
 from kilonova.placement.store.names import Names
-from kilonova.placement.store.schema import inventories
+from kilonova.placement.store.schema import inventories, resource_classes
 from kilonova.placement.store.transactions import Transaction, matched
 
 MAX_INT = 2147483647
@@ -43,6 +43,7 @@ class Stored:
     """An inventory as it stands in the store."""
 
     class_id: int
+    class_name: str
     inventory: Inventory
     used: int
     updated_at: datetime
@@ -55,7 +56,9 @@ _OF = (
         *(inventories.c[name] for name in _FIELDS),
         inventories.c.used,
         inventories.c.updated_at,
+        resource_classes.c.name,
     )
+    .join(resource_classes, resource_classes.c.id == inventories.c.class_id)
     .where(inventories.c.provider_id == sa.bindparam("p"))
     .order_by(inventories.c.class_id)
 )
@@ -77,7 +80,8 @@ _DELETE_UNUSED = sa.delete(inventories).where(_ONE, inventories.c.used == 0)
 def of(connection: Connection, provider_id: int) -> list[Stored]:
     """All inventories of a provider, in the order of class ids."""
     return [
-        Stored(row[0], Inventory(*row[1:7]), row[7], row[8]) for row in connection.execute(_OF, {"p": provider_id})
+        Stored(row[0], row[9], Inventory(*row[1:7]), row[7], row[8])
+        for row in connection.execute(_OF, {"p": provider_id})
     ]
 
 
@@ -96,14 +100,13 @@ def replace(
     """
     ids = {_class_id(names, name): inventory for name, inventory in wanted.items()}
     row = providers.advance(transaction, uuid, generation)
-    have = {stored.class_id: stored.used for stored in of(transaction.connection, row.id)}
-    gone = [] if keep else [class_id for class_id in have if class_id not in ids]
-    in_use = [class_id for class_id in gone if have[class_id]]
+    have = {stored.class_id: stored for stored in of(transaction.connection, row.id)}
+    gone = [] if keep else [stored for class_id, stored in have.items() if class_id not in ids]
+    in_use = [stored.class_name for stored in gone if stored.used]
     if in_use:
-        shown = [names.class_names.get(class_id, str(class_id)) for class_id in in_use]
-        raise InventoryInUse(classes=", ".join(shown), uuid=uuid)
-    for class_id in gone:
-        transaction.connection.execute(_DELETE_UNUSED, {"p": row.id, "c": class_id})
+        raise InventoryInUse(classes=", ".join(in_use), uuid=uuid)
+    for stored in gone:
+        transaction.connection.execute(_DELETE_UNUSED, {"p": row.id, "c": stored.class_id})
     fresh = [_row(row.id, class_id, inventory) for class_id, inventory in ids.items() if class_id not in have]
     if fresh:
         transaction.connection.execute(_INSERT, fresh)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection
@@ -56,6 +56,12 @@ class Keeper:
     def latest(self) -> View:
         """The view as it was last brought up to date, without looking at the log again."""
         return self._view or self.current()
+
+    def names(self, *, classes: Iterable[str] = (), traits: Iterable[str] = ()) -> Names:
+        """A catalogue that has these names, if they exist; the newest one is read only when the held one does not."""
+        held = self.latest.names
+        known = all(name in held.class_ids for name in classes) and all(name in held.trait_ids for name in traits)
+        return held if known else self.current().names
 
     def current(self) -> View:
         """A view that holds everything committed before the call."""

@@ -18,7 +18,7 @@ from kilonova.sql.types import Timestamp, Uuid, new_metadata
 
 metadata = new_metadata()
 
-Ratio = sa.Float(53).with_variant(mysql.DOUBLE(), "mysql", "mariadb")
+Ratio = sa.Float(53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
 """Double precision everywhere: the capacity computed from it must not differ between databases."""
 
 ExactName = sa.String(255).with_variant(mysql.VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")

@@ -131,8 +131,8 @@ def upgrade() -> None:
         sa.Column(
             "allocation_ratio",
             sa.Float(precision=53)
-            .with_variant(mysql.DOUBLE(asdecimal=True), "mariadb")
-            .with_variant(mysql.DOUBLE(asdecimal=True), "mysql"),
+            .with_variant(mysql.DOUBLE(asdecimal=False), "mariadb")
+            .with_variant(mysql.DOUBLE(asdecimal=False), "mysql"),
             nullable=False,
         ),
         sa.Column("capacity", sa.BigInteger(), nullable=False),
