@@ -30,10 +30,20 @@ class HttpServer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more requests; let the running ones end."""
-        if self._server is not None:
-            self._server.close()
-            self._server.task_dispatcher.shutdown()
-            if self._thread is not None:
-                self._thread.join(timeout=5)
-            self._server = None
+        """Take no more requests; let the running ones end; close connections that clients have kept open."""
+        server = self._server
+        if server is None:
+            return
+        server.accepting = False
+        server.task_dispatcher.shutdown()
+        server.trigger.pull_trigger(lambda: _close(server))  # its own thread does it, so that it need not time out
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        self._server = None
+
+
+def _close(server: Any) -> None:
+    """In the server's thread, which ends when its last connection is closed."""
+    for channel in list(server.active_channels.values()):
+        channel.close_when_flushed = True
+    server.close()

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import http.client
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+
+from kilonova.core import clock
+from kilonova.http.server import HttpServer
+
+
+class App:
+    """Answers `/` at once, and `/slow` when it is told to."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["PATH_INFO"] == "/slow":
+            self.begun.set()
+            assert self.go_on.wait(5)
+        start_response("200 OK", [("Content-Length", "4")])
+        return [b"done"]
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return int(free.getsockname()[1])
+
+
+@pytest.fixture
+def app() -> App:
+    return App()
+
+
+@pytest.fixture
+def server(app: App, port: int) -> Iterator[HttpServer]:
+    made = HttpServer(app, "127.0.0.1", port, threads=2)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def connection(server: HttpServer, port: int) -> Iterator[http.client.HTTPConnection]:
+    made = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    yield made
+    made.close()
+
+
+def test_a_connection_that_a_client_keeps_open_does_not_hold_up_the_end(
+    server: HttpServer, connection: http.client.HTTPConnection
+) -> None:
+    connection.request("GET", "/")
+    assert connection.getresponse().read() == b"done"
+    began = clock.monotonic()
+    server.stop()
+    assert clock.monotonic() - began < 2
+
+
+def test_a_request_that_runs_gets_its_answer_before_the_end(
+    server: HttpServer, app: App, connection: http.client.HTTPConnection
+) -> None:
+    connection.request("GET", "/slow")
+    assert app.begun.wait(5)
+    stopping = threading.Thread(target=server.stop)
+    stopping.start()
+    app.go_on.set()
+    assert connection.getresponse().read() == b"done"
+    stopping.join(3)
+    assert not stopping.is_alive()
+
+
+def test_the_address_is_free_afterwards(server: HttpServer, app: App, port: int) -> None:
+    server.stop()
+    again = HttpServer(app, "127.0.0.1", port)
+    again.start()
+    again.stop()
