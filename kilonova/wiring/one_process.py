@@ -1,15 +1,13 @@
-"""The only place that chooses real, embedded, local or remote. Everything else is one code path.
+"""A whole cloud in this process: SQLite files, a bus of threads, embedded services, simulated hypervisors, one port.
 
-`all_in_one` builds a whole cloud in this process: SQLite files, a bus of threads, the embedded services, simulated
-hypervisors, and one HTTP port. Calls between our own parts go through the production clients and never through the
-socket.
+Calls between our own parts go through the production clients and never through the socket.
 """
 
 from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,12 +19,7 @@ from kilonova.bus.local import LocalBus
 from kilonova.cells.cells import Cells
 from kilonova.clients import auth as client_auth
 from kilonova.clients.compute import HttpCompute
-from kilonova.clients.identity import HttpIdentity
-from kilonova.clients.images import HttpImages
-from kilonova.clients.network import HttpNetwork
-from kilonova.clients.placement import HttpPlacement
 from kilonova.clients.rest import RestClient
-from kilonova.clients.volumes import HttpVolumes
 from kilonova.compute import settings as compute_settings
 from kilonova.compute.bootstrap import bootstrap_cells, bootstrap_flavors
 from kilonova.compute.world import World
@@ -35,7 +28,7 @@ from kilonova.conductor.reports import AgentReports, NewHosts
 from kilonova.conductor.service import Conductor
 from kilonova.conf.all_in_one import AllInOne
 from kilonova.conf.load import load, warn_without_effect
-from kilonova.core import json, liveness, log
+from kilonova.core import liveness, log
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries.hosts import AgentDirectory
 from kilonova.embedded.identity import app as identity
@@ -46,7 +39,6 @@ from kilonova.embedded.network import app as network
 from kilonova.embedded.network.topology import bootstrap as bootstrap_network
 from kilonova.embedded.volumes import app as volumes
 from kilonova.http import middleware
-from kilonova.http.app import mount
 from kilonova.http.auth import Auth
 from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
@@ -58,67 +50,12 @@ from kilonova.scheduler.service import Scheduler
 from kilonova.sql.engine import Database
 from kilonova.sql.migrate import prepare
 from kilonova.virt.simulated import SimulatedDriver, SimulatedSettings
+from kilonova.wiring.parts import Clients, Cloud, EventsToCompute, Part, WsgiApp, clients_over, mounted
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
 
 LOG = logging.getLogger(__name__)
 
-WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-
 _READY_WITHIN = 30.0  # seconds that the first hosts may take to be known before the start gives up waiting
-
-
-@dataclass(frozen=True, slots=True)
-class Clients:
-    """The production clients of one process, all with one user's token."""
-
-    images: HttpImages
-    network: HttpNetwork
-    volumes: HttpVolumes
-    placement: HttpPlacement
-    identity: HttpIdentity
-
-
-class Cloud:
-    """A whole cloud in this process. `start()` returns when it is ready; `stop()` lets running work end.
-
-    app: everything that it serves, as one WSGI callable.
-    """
-
-    def __init__(self, base_url: str, parts: list[Any], databases: list[Database], http: HttpServer) -> None:
-        self.base_url, self.app = base_url, http.app
-        self._parts, self._databases, self._http = parts, databases, http
-        self._started: list[Any] = []
-        self.ready = False
-
-    def start(self, *, listen: bool = True) -> None:
-        """Listen first, so that a taken port is found before anything runs; then start the parts in order.
-
-        Without `listen` the cloud is served by `app` alone, for a process with an HTTP server of its own.
-        """
-        if listen:
-            self._http.start()
-        for part in self._parts:
-            self._started.append(part)
-            part.start()
-        self.ready = True
-
-    def stop(self) -> None:
-        """Stop what was started, last first."""
-        self.ready = False
-        self._http.stop()
-        for part in reversed(self._started):
-            part.stop()
-        self._started = []
-        for database in self._databases:
-            database.dispose()
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Something with a start and a stop of other names."""
-
-    start: Callable[[], Any]
-    stop: Callable[[], Any]
 
 
 class _Later:
@@ -130,17 +67,6 @@ class _Later:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         assert self.app is not None
         return self.app(environ, start_response)
-
-
-class EventsToCompute:
-    """The network service's notifier: the compute API, as any Neutron would call it."""
-
-    def __init__(self, compute: HttpCompute) -> None:
-        self._compute = compute
-
-    def send(self, events: list[dict[str, Any]]) -> None:
-        """Deliver all of them; raises when compute did not take them."""
-        self._compute.external_events(events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +115,7 @@ def all_in_one(settings: AllInOne) -> Cloud:
     parts = [*_control(ground, world, cell1, directory), net, _hypervisors(ground, bus)]
     cloud = Cloud(settings.base_url, parts, ground.files.opened, HttpServer(root, settings.host, settings.port))
     compute = compute_app(world, ground.policy, auth_uri=ground.identity_url, behind=ground.behind("compute"))
-    root.app = _mounted({**embedded, "compute": compute}, lambda: cloud.ready)
+    root.app = mounted({**embedded, "compute": compute}, lambda: cloud.ready)
     return cloud
 
 
@@ -309,13 +235,7 @@ def _credentials(settings: AllInOne, identity_url: str, username: str) -> dict[s
 def _clients(conf: Any, transport: RoutedTransport, settings: AllInOne, identity_url: str) -> Clients:
     tokens = client_auth.password_tokens(transport, **_login(settings, identity_url, "nova"))
 
-    def rest(group: str) -> RestClient:
-        return client_auth.rest_client(conf, group, transport, tokens)
-
-    return Clients(
-        HttpImages(rest("glance")), HttpNetwork(rest("neutron")), HttpVolumes(rest("cinder")),
-        HttpPlacement(rest("placement")), HttpIdentity(rest("keystone")),
-    )  # fmt: skip
+    return clients_over(lambda group: client_auth.rest_client(conf, group, transport, tokens))
 
 
 def _projects(people: Any) -> list[dict[str, Any]]:
@@ -357,29 +277,3 @@ def _cells(files: _Files) -> tuple[Cells, str]:
     for cell in cells.every():
         prepare(cell.database, cell_schema.metadata, "kilonova.db.migrations.cell")
     return cells, cell1
-
-
-def _mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool]) -> WsgiApp:
-    services = sorted(apps)
-
-    def fallback(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        path = environ.get("PATH_INFO", "")
-        if path == "/healthz":
-            if ready():
-                return _json(start_response, "200 OK", {"status": "ok"})
-            return _json(start_response, "503 Service Unavailable", {"status": "starting or stopping"})
-        if path in ("", "/"):
-            host = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
-            return _json(start_response, "200 OK", {"services": {name: f"{host}/{name}" for name in services}})
-        return _json(start_response, "404 Not Found", {
-            "error": {"code": 404, "title": "Not Found", "message": f"There is no service at {path}; there are: "
-                      + ", ".join(f"/{name}" for name in services)}})  # fmt: skip
-
-    mounted: WsgiApp = mount(dict(apps), fallback)
-    return mounted
-
-
-def _json(start_response: Callable[..., Any], status: str, document: dict[str, Any]) -> Iterable[bytes]:
-    body = json.dumps(document)
-    start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
-    return (body,)
