@@ -77,27 +77,41 @@ def attach(
     world: World, ctx: Context, found: Found, volume_id: str, *, device: str | None, tag: str | None,
     delete_on_termination: bool, multiattach: bool, shelved_allowed: bool,
 ) -> BlockDevice:  # fmt: skip
-    """Begin to attach a volume; answers the device as it will be."""
+    """Begin to attach a volume, which is the server's from here on; answers the device as it will be."""
     server, cell = in_cell(found)
     _check(world, ctx, server, "attach-volume", shelved_allowed)
     volume = world.volumes.show(ctx, volume_id)
     _check_volume(volume, server, of(world, found), multiattach)
-    row = actions.ROWS["attach-volume"]
+    wanted = BlockDevice(
+        uuid=ids.new_uuid(), source_type="volume", destination_type="volume", volume_id=volume_id,
+        volume_size=int(volume["size"]), device_name=device, tag=tag, delete_on_termination=delete_on_termination,
+    )  # fmt: skip
+    try:
+        reserved: str = world.volumes.create_attachment(ctx, volume_id, server.uuid)["id"]
+    except VolumeUnusable as error:
+        raise AttachInvalid(volume=volume_id, why=error.text) from None
+    try:
+        wanted = msgspec.structs.replace(wanted, attachment_id=reserved)
+        added, workflow = _begin_attach(world, ctx, server, cell, wanted)
+    except Exception:
+        world.volumes.delete_attachment(ctx, reserved)
+        raise
+    world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=ctx)
+    return added
+
+
+def _begin_attach(
+    world: World, ctx: Context, server: Server, cell: str, device: BlockDevice
+) -> tuple[BlockDevice, str]:
     database, _ = world.database(cell)
     with database.write() as connection:
         known = block_devices.read(connection, server.uuid)
-        if any(other.volume_id == volume_id for other in known):
-            raise AttachInvalid(volume=volume_id, why="it is attached to the server already")
-        added = BlockDevice(
-            uuid=ids.new_uuid(), source_type="volume", destination_type="volume", volume_id=volume_id,
-            volume_size=int(volume["size"]), device_name=_device(device, known), tag=tag,
-            delete_on_termination=delete_on_termination,
-        )  # fmt: skip
-        _claim(connection, row, server)
+        if any(other.volume_id == device.volume_id for other in known):
+            raise AttachInvalid(volume=device.volume_id, why="it is attached to the server already")
+        added = msgspec.structs.replace(device, device_name=_device(device.device_name, known))
+        _claim(connection, actions.ROWS["attach-volume"], server)
         block_devices.insert(connection, server.uuid, [added])
-        workflow = _begin(world, connection, ctx, server, cell, "attach_volume", added)
-    world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=ctx)
-    return added
+        return added, _begin(world, connection, ctx, server, cell, "attach_volume", added)
 
 
 def _check(world: World, ctx: Context, server: Server, name: str, shelved_allowed: bool) -> None:

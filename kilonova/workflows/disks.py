@@ -54,12 +54,19 @@ def _made_before(world: World, ctx: Context, device: BlockDevice) -> dict[str, A
 
 def attach(world: World, ctx: Context, server: Server, volume: str, *, look: bool) -> dict[str, Any]:
     """The attachment of a volume to a server's host, with its connection_info."""
-    connector = {"host": server.host, "ip": "127.0.0.1", "initiator": f"iqn.2026-11.kilonova:{server.host}"}
     if look:
         for found in world.volumes.list_attachments(ctx, volume_id=volume, instance_id=server.uuid):
-            attachment_id = found["id"]
-            return world.volumes.update_attachment(ctx, attachment_id, connector)
-    return world.volumes.create_attachment(ctx, volume, server.uuid, connector=connector)
+            return connect(world, ctx, server, found["id"])
+    return world.volumes.create_attachment(ctx, volume, server.uuid, connector=_connector(server))
+
+
+def connect(world: World, ctx: Context, server: Server, attachment: str) -> dict[str, Any]:
+    """A reserved attachment, now to the server's host. AttachmentNotFound."""
+    return world.volumes.update_attachment(ctx, attachment, _connector(server))
+
+
+def _connector(server: Server) -> dict[str, Any]:
+    return {"host": server.host, "ip": "127.0.0.1", "initiator": f"iqn.2026-11.kilonova:{server.host}"}
 
 
 def release(world: World, ctx: Context, server: str, devices: list[BlockDevice]) -> None:

@@ -28,13 +28,12 @@ def _host(run: Run) -> str | None:
 
 
 def connect(world: World, run: Run) -> Done:
-    """Make the attachment in the volume service."""
+    """Connect the attachment that was made when the volume was reserved."""
     device = _device(run)
     server = servers.get(world.cells.database(run.database), run.subject)
     if server is None:
         raise VolumeNotFound(volume=device.volume_id)
-    look = run.epoch > 1 or run.tries > 0
-    attachment = disks.attach(world, run.ctx, server, device.volume_id or "", look=look)
+    attachment = disks.connect(world, run.ctx, server, device.attachment_id or "")
 
     def write(connection: Connection) -> None:
         block_devices.change(
@@ -75,7 +74,8 @@ def attached(world: World, run: Run) -> Write:
 
 
 def not_attached(world: World, run: Run, failure: Failure) -> Write:
-    """The server has no such device."""
+    """The server has no such device, and the volume is free again."""
+    disconnect(world, run)
 
     def write(connection: Connection) -> None:
         block_devices.delete(connection, _device(run).uuid)

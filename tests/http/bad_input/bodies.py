@@ -76,8 +76,9 @@ def _matching(pattern: str) -> str:
 
 
 def _text(schema: Schema) -> str:
-    if schema.get("format") in SAMPLES:
-        return SAMPLES[schema["format"]]
+    sample = SAMPLES.get(schema.get("format", ""))
+    if sample is not None:
+        return sample
     if "pattern" in schema:
         return _matching(schema["pattern"])
-    return "x" * max(schema.get("minLength", 1), 1)
+    return "x" * int(schema.get("minLength", 1) or 1)

@@ -53,7 +53,8 @@ def _images(document: Any) -> str:
 
 def _placement(document: Any) -> str:
     (error,) = document["errors"]
-    assert isinstance(error["status"], int) and error["request_id"]
+    assert isinstance(error["status"], int)
+    assert error["request_id"]
     return str(error["detail"])
 
 

@@ -76,16 +76,16 @@ def test_a_wrong_method_is_not_served(target: Target, admin: Client, method: str
 
 
 @by_service
-@pytest.mark.parametrize("path", ["/nothing", "/{list}/", "/{list}//", "/{list}/%00", "/{list}/a/b/c/d/e", "/%2e%2e/%2e%2e"])
+@pytest.mark.parametrize("path", ["/nothing", "/{list}/", "/{list}//", "/{list}/%00", "/{list}/a/b/c/d", "/%2e%2e/x"])
 def test_a_path_that_is_not_there_is_not_found(target: Target, admin: Client, path: str) -> None:
     status, _, _ = ask(admin, target, "GET", path.replace("/{list}", LISTS[target.name]))
     assert status in (404, 300)
 
 
 ODD_IDS = (
-    "..", "../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "%00", "a%00b", "%0d%0aX-Evil: 1",
-    "%c3%28", "%ff", "x" * 5_000, "'; DROP TABLE servers; --", "-1", "99999999999999999999999", "%25s", "null",
-    UNKNOWN + "%0a", "{id}", "%F0%9F%92%A9",
+    "..", "../../../etc/passwd", "..%2f..%2f..%2fetc%2fpasswd", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "%00", "a%00b",
+    "%0d%0aX-Evil: 1", "%c3%28", "%ff", "x" * 5_000, "'; DROP TABLE servers; --", "-1", "99999999999999999999999",
+    "%25s", "null", UNKNOWN + "%0a", "{id}", "%F0%9F%92%A9",
 )  # fmt: skip
 
 
@@ -114,7 +114,10 @@ def parameters(target: Target) -> list[tuple[str, str, str]]:
     ]  # fmt: skip
 
 
-ODD_VALUES = ("", "-1", "x" * 3_000, "99999999999999999999999", "%00", "%ff", "%ED%A0%80", "a,b,,c", "((((", "1e400", "%0d%0a", "😀")
+ODD_VALUES = (
+    "", "-1", "x" * 3_000, "99999999999999999999999", "%00", "%ff", "%ED%A0%80", "a,b,,c", "((((", "1e400", "%0d%0a",
+    "😀",
+)  # fmt: skip
 
 
 @by_service
@@ -163,7 +166,7 @@ def test_the_project_in_the_address_is_the_tokens_own(demo: Client, alt: Client)
     demo.refused(400, "GET", f"/{alt.project}/servers")
 
 
-@pytest.mark.parametrize("header", ["compute", "compute 2.1 2.2", "compute 2.01", "compute ٢.١", "compute -2.1", "compute 2.1;"])
+@pytest.mark.parametrize("header", ["compute", "compute 2.1 2.2", "compute 2.01", "compute ٢.١", "compute -2", "2.1;"])
 def test_an_odd_version_header_breaks_nothing(header: str, demo: Client) -> None:
     status, document, _ = ask(demo, BY_NAME["compute"], "GET", "/servers", OpenStack_API_Version=header)
     assert status in (200, 400), document
