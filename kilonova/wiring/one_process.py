@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kilonova.agent.service import Agent
 from kilonova.agent.settings import AgentSettings
+from kilonova.agent.state import agent_identity
 from kilonova.api.compute.app import make_app as compute_app
 from kilonova.bus.local import LocalBus
 from kilonova.cells.cells import Cells
-from kilonova.clients import auth as client_auth
-from kilonova.clients.compute import HttpCompute
-from kilonova.clients.rest import RestClient
+from kilonova.clients.auth import rest_client
 from kilonova.compute import settings as compute_settings
 from kilonova.compute.bootstrap import bootstrap_cells, bootstrap_flavors
 from kilonova.compute.world import World
@@ -31,15 +28,6 @@ from kilonova.conf.load import load, warn_without_effect
 from kilonova.core import liveness, log
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries.hosts import AgentDirectory
-from kilonova.embedded.identity import app as identity
-from kilonova.embedded.identity.bootstrap import bootstrap as bootstrap_identity
-from kilonova.embedded.images import app as images
-from kilonova.embedded.images.bootstrap import bootstrap as bootstrap_images
-from kilonova.embedded.network import app as network
-from kilonova.embedded.network.topology import bootstrap as bootstrap_network
-from kilonova.embedded.volumes import app as volumes
-from kilonova.http import middleware
-from kilonova.http.auth import Auth
 from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
 from kilonova.http.transport import RoutedTransport, SocketTransport, WsgiTransport
@@ -50,7 +38,8 @@ from kilonova.scheduler.service import Scheduler
 from kilonova.sql.engine import Database
 from kilonova.sql.migrate import prepare
 from kilonova.virt.simulated import SimulatedDriver, SimulatedSettings
-from kilonova.wiring.parts import Clients, Cloud, EventsToCompute, Part, WsgiApp, clients_over, mounted
+from kilonova.wiring.embedded import Embedded, EmbeddedSettings
+from kilonova.wiring.parts import Clients, Cloud, Later, Part, WsgiApp, clients_over, mounted
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
 
 LOG = logging.getLogger(__name__)
@@ -58,117 +47,57 @@ LOG = logging.getLogger(__name__)
 _READY_WITHIN = 30.0  # seconds that the first hosts may take to be known before the start gives up waiting
 
 
-class _Later:
-    """A WSGI callable that is known only after its callers were made."""
-
-    def __init__(self) -> None:
-        self.app: WsgiApp | None = None
-
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        assert self.app is not None
-        return self.app(environ, start_response)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """What every part of a cloud in one process stands on."""
-
-    settings: AllInOne
-    conf: Any
-    files: _Files
-    transport: RoutedTransport
-    people: Any
-    auth: Auth
-    policy: Policy
-    clients: Clients
-
-    @property
-    def identity_url(self) -> str:
-        """Where tokens come from."""
-        return f"{self.settings.base_url}/identity"
-
-    def behind(self, service: str, *, limit_body: bool = True) -> Callable[[WsgiApp], WsgiApp]:
-        """Puts a service behind the middleware."""
-        options = middleware.settings(self.conf, limit_body=limit_body)
-        return lambda app: middleware.pipeline(
-            app, service=service, settings=options, auth=self.auth, policy=self.policy
-        )
-
-
 def all_in_one(settings: AllInOne) -> Cloud:
     """The cloud that `kilonova up` runs; nothing of it is started yet. ConfigError for a bad configuration."""
     conf = load(settings.config_files, _overrides(settings), warn=False)
     log.setup(conf, "kilonova")
     warn_without_effect(settings.config_files)
-    root = _Later()
-    ground = _ground(settings, conf, root)
-    cells, cell1 = _cells(ground.files)
-    bus = LocalBus()
-    directory = AgentDirectory(lambda: [cell.database for cell in cells], _down_after(conf))
-    clients = ground.clients
-    world = World(
-        cells=cells, bus=bus, settings=compute_settings.from_conf(conf), images=clients.images,
-        network=clients.network, volumes=clients.volumes, placement=clients.placement, identity=clients.identity,
-        agent_of=directory.agent_of,
-    )  # fmt: skip
-    embedded, net = _embedded(ground)
-    parts = [*_control(ground, world, cell1, directory), net, _hypervisors(ground, bus)]
-    cloud = Cloud(settings.base_url, parts, ground.files.opened, HttpServer(root, settings.host, settings.port))
-    compute = compute_app(world, ground.policy, auth_uri=ground.identity_url, behind=ground.behind("compute"))
-    root.app = mounted({**embedded, "compute": compute}, lambda: cloud.ready)
+    root = Later()
+    transport = RoutedTransport({settings.base_url: WsgiTransport(root)}, SocketTransport())
+    files = _Files(settings.database_dir)
+    policy = Policy(compute_rules(), conf)
+    embedded = Embedded(_embedded_settings(settings, files), conf, transport, policy)
+    tokens = embedded.tokens("nova")
+    clients = clients_over(lambda group: rest_client(conf, group, transport, tokens))
+    world, cell1, directory = _world(conf, files, clients)
+    apps, net = embedded.build(clients.images, f"{settings.base_url}/compute/v2.1")
+    auth_uri = embedded.settings.identity_url
+    apps["placement"] = embedded.behind("placement")(_placement(files, auth_uri))
+    apps["compute"] = compute_app(world, policy, auth_uri=auth_uri, behind=embedded.behind("compute"))
+    parts = [*_control(conf, world, cell1, directory), net, _hypervisors(conf, settings.state_dir, world)]
+    cloud = Cloud(settings.base_url, parts, files.opened, HttpServer(root, settings.host, settings.port))
+    root.app = mounted(apps, lambda: cloud.ready)
     return cloud
 
 
-def _ground(settings: AllInOne, conf: Any, root: _Later) -> _Ground:
-    transport = RoutedTransport({settings.base_url: WsgiTransport(root)}, SocketTransport())
-    files = _Files(settings.database_dir)
-    secrets = settings.secrets
-    people = identity.make_identity(files.open("identity"))
-    bootstrap_identity(
-        people, admin_password=secrets.admin_password, demo_password=secrets.demo_password,
-        alt_demo_password=secrets.alt_demo_password, service_password=secrets.service_password,
-        base_url=settings.base_url, reset_admin=settings.reset_admin,
+def _embedded_settings(settings: AllInOne, files: _Files) -> EmbeddedSettings:
+    return EmbeddedSettings(
+        base_url=settings.base_url, image_dir=settings.image_dir, private_cidr=settings.private_cidr,
+        public_cidr=settings.public_cidr, secrets=settings.secrets, open=files.open,
+        reset_admin=settings.reset_admin,
     )  # fmt: skip
-    identity_url = f"{settings.base_url}/identity"
-    auth = Auth(conf, transport, _credentials(settings, identity_url, "nova"))
-    people.on_revoke(lambda gone: auth.forget(gone.secret) if gone.secret else auth.forget_all())
-    policy = Policy(compute_rules(), conf)
-    clients = _clients(conf, transport, settings, identity_url)
-    return _Ground(settings, conf, files, transport, people, auth, policy, clients)
 
 
-def _embedded(ground: _Ground) -> tuple[dict[str, WsgiApp], Any]:
-    """The services beside compute by their prefix, and the network service, which is to be started."""
-    settings, files, clients = ground.settings, ground.files, ground.clients
-    projects = {row["name"]: row["id"] for row in _projects(ground.people)}
-    pictures = images.make_world(files.open("images"), settings.image_dir)
-    bootstrap_images(pictures, owner=projects["admin"])
-    tokens = client_auth.password_tokens(ground.transport, **_login(settings, ground.identity_url, "neutron"))
-    compute = RestClient(
-        "compute", f"{settings.base_url}/compute/v2.1", ground.transport, tokens, microversion="compute"
-    )
-    net = network.make_app(files.open("network"), notifier=EventsToCompute(HttpCompute(compute)))
-    bootstrap_network(
-        net.database, admin_project=projects["admin"], demo_project=projects["demo"],
-        private_cidr=settings.private_cidr, public_cidr=settings.public_cidr,
+def _world(conf: Any, files: _Files, clients: Clients) -> tuple[World, str, AgentDirectory]:
+    cells, cell1 = _cells(files)
+    directory = AgentDirectory(lambda: [cell.database for cell in cells], _down_after(conf))
+    world = World(
+        cells=cells, bus=LocalBus(), settings=compute_settings.from_conf(conf), images=clients.images,
+        network=clients.network, volumes=clients.volumes, placement=clients.placement, identity=clients.identity,
+        agent_of=directory.agent_of,
     )  # fmt: skip
-    disks = volumes.make_app(files.open("volumes"), images=lambda ctx, image: clients.images.as_user(ctx).show(image))
+    return world, cell1, directory
+
+
+def _placement(files: _Files, auth_uri: str) -> WsgiApp:
     room = files.open("placement")
     prepare_placement(room)
-    people = identity.make_app(ground.people, ground.identity_url)
-    apps: dict[str, WsgiApp] = {
-        "identity": middleware.pipeline(people, service="identity", settings=middleware.settings(ground.conf)),
-        "placement": ground.behind("placement")(placement.make_app(room, auth_uri=ground.identity_url)),
-        "image": ground.behind("image", limit_body=False)(images.make_app(pictures, ground.identity_url)),
-        "networking": ground.behind("network")(net),
-        "volume": ground.behind("volume")(disks),
-    }
-    return apps, net
+    return placement.make_app(room, auth_uri=auth_uri)
 
 
-def _control(ground: _Ground, world: World, cell1: str, directory: AgentDirectory) -> list[Any]:
+def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> list[Any]:
     """Scheduler and conductor of the one cell."""
-    conf, cells, bus = ground.conf, world.cells, world.bus
+    cells, bus = world.cells, world.bus
     scheduler = Scheduler(cells, world.placement, scheduler_settings.from_conf(conf))
     conductor = Conductor(world, WORKFLOWS, recorder(), me=conf.host, host=conf.host)
     reports = AgentReports(
@@ -186,11 +115,11 @@ def _control(ground: _Ground, world: World, cell1: str, directory: AgentDirector
     ]
 
 
-def _hypervisors(ground: _Ground, bus: LocalBus) -> Part:
+def _hypervisors(conf: Any, directory: Path, world: World) -> Part:
     """One agent process's worth of simulated hosts."""
-    conf, directory = ground.conf, ground.settings.state_dir
     driver = SimulatedDriver(str(directory / "guests.db"), settings=SimulatedSettings.from_conf(conf))
-    agent = Agent("all-in-one", bus, driver, ground.clients.placement, AgentSettings.from_conf(conf), directory)
+    identity = agent_identity(directory, "all-in-one")
+    agent = Agent(identity, world.bus, driver, world.placement, AgentSettings.from_conf(conf), directory)
     return Part(lambda: _start_agent(agent), lambda: _stop_agent(agent, driver))
 
 
@@ -216,33 +145,6 @@ def _overrides(settings: AllInOne) -> dict[str, Any]:
         "host": socket.gethostname(),
         "my_ip": "127.0.0.1",
     }
-
-
-def _login(settings: AllInOne, identity_url: str, username: str) -> dict[str, str]:
-    return {
-        "auth_url": identity_url, "username": username, "password": settings.secrets.service_password,
-        "project_name": "service",
-    }  # fmt: skip
-
-
-def _credentials(settings: AllInOne, identity_url: str, username: str) -> dict[str, str]:
-    return _login(settings, identity_url, username) | {
-        "auth_type": "password", "user_domain_id": "default", "project_domain_id": "default",
-        "www_authenticate_uri": identity_url,
-    }  # fmt: skip
-
-
-def _clients(conf: Any, transport: RoutedTransport, settings: AllInOne, identity_url: str) -> Clients:
-    tokens = client_auth.password_tokens(transport, **_login(settings, identity_url, "nova"))
-
-    return clients_over(lambda group: client_auth.rest_client(conf, group, transport, tokens))
-
-
-def _projects(people: Any) -> list[dict[str, Any]]:
-    from kilonova.embedded.identity.tables import PROJECTS
-
-    with people.database.read() as connection:
-        return list(PROJECTS.find(connection))
 
 
 class _Files:

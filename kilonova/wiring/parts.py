@@ -83,6 +83,17 @@ class Part:
     stop: Callable[[], Any]
 
 
+class Later:
+    """A WSGI callable that is known only after its callers were made."""
+
+    def __init__(self) -> None:
+        self.app: WsgiApp | None = None
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        assert self.app is not None
+        return self.app(environ, start_response)
+
+
 class EventsToCompute:
     """The network service's notifier: the compute API, as any Neutron would call it."""
 
