@@ -18,14 +18,14 @@ from kilonova.agent.reports import Reporter, Told
 from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import AgentState
 from kilonova.agent.tracker import FIRST, Providers, Tracker
-from kilonova.agent.verbs import VERBS, console_output
+from kilonova.agent.verbs import VERBS, console_output, list_guests
 from kilonova.bus import calls
 from kilonova.bus.bus import Bus, Handler
-from kilonova.bus.calls import ConsoleOutput, ConsoleText, Refresh
+from kilonova.bus.calls import ConsoleOutput, ConsoleText, GuestList, Guests, Refresh, RemoveGuests
 from kilonova.core import clock
 from kilonova.core.context import Context
 from kilonova.core.errors import Conflict, Unavailable
-from kilonova.virt.driver import Driver, Inventory, need
+from kilonova.virt.driver import Driver, Inventory, Lifecycle, need
 
 LOG = logging.getLogger(__name__)
 
@@ -74,6 +74,8 @@ class Agent:
         return {
             **self._dispatch.handlers(VERBS),
             calls.console_output.name: self._console_output,
+            calls.list_guests.name: self._list_guests,
+            calls.remove_guests.name: self._remove_guests,
             calls.refresh_hosts.name: self._refresh_hosts,
         }
 
@@ -103,6 +105,15 @@ class Agent:
 
     def _console_output(self, _ctx: Context, asked: ConsoleOutput) -> ConsoleText:
         return console_output(self._driver, asked)
+
+    def _list_guests(self, _ctx: Context, asked: GuestList) -> Guests:
+        return list_guests(self._driver, asked)
+
+    def _remove_guests(self, _ctx: Context, asked: RemoveGuests) -> None:
+        for guest in asked.guests:
+            LOG.warning("Guest %s on host %s is removed: its server is not there", guest.server, guest.host)
+            need(self._driver, Lifecycle).destroy(guest.host, guest.server)
+            self._reporter.mark(guest.host)
 
     def _refresh_hosts(self, _ctx: Context, asked: Refresh) -> None:
         with self._lock:

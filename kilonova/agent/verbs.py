@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kilonova.bus import calls
-from kilonova.bus.calls import Call, ConsoleOutput, ConsoleText
-from kilonova.virt.driver import Console, Driver, Lifecycle, Storage, need
+from kilonova.bus.calls import Call, ConsoleOutput, ConsoleText, Guest, GuestList, Guests
+from kilonova.virt.driver import Console, Driver, Inventory, Lifecycle, Storage, need
 
 Result = dict[str, Any]
 
@@ -61,6 +61,15 @@ def console_output(driver: Driver, asked: ConsoleOutput) -> ConsoleText:
         return ConsoleText(text)
     lines = text.splitlines(keepends=True)
     return ConsoleText("".join(lines[len(lines) - asked.length :]) if 0 <= asked.length < len(lines) else text)
+
+
+def list_guests(driver: Driver, asked: GuestList) -> Guests:
+    """The guests of those hosts that are served here."""
+    known, lifecycle = set(need(driver, Inventory).hosts()), need(driver, Lifecycle)
+    return Guests(tuple(
+        Guest(guest.server, host, guest.power_state)
+        for host in asked.hosts if host in known for guest in lifecycle.guests(host)
+    ))  # fmt: skip
 
 
 VERBS: tuple[Verb, ...] = (

@@ -240,6 +240,32 @@ class ConsoleText(msgspec.Struct, frozen=True):
     output: str
 
 
+class GuestList(msgspec.Struct, frozen=True):
+    """Which guests are on these hosts?"""
+
+    hosts: tuple[str, ...]
+
+
+class Guest(msgspec.Struct, frozen=True):
+    """A guest that a hypervisor has; power_state is a number of `core.states`."""
+
+    server: str
+    host: str
+    power_state: int = 0
+
+
+class Guests(msgspec.Struct, frozen=True):
+    """Guests."""
+
+    guests: tuple[Guest, ...]
+
+
+class RemoveGuests(msgspec.Struct, frozen=True):
+    """Destroy these guests, which belong to no workflow: their servers are deleted or elsewhere."""
+
+    guests: tuple[Guest, ...]
+
+
 class Refresh(msgspec.Struct, frozen=True):
     """Report these hosts in full, now; empty means all."""
 
@@ -264,6 +290,8 @@ guest_destroy: Call[Destroy, None] = Call("guest_destroy", "agent", Destroy)
 guest_power: Call[Power, None] = Call("guest_power", "agent", Power)
 guest_disk: Call[Disk, None] = Call("guest_disk", "agent", Disk)
 console_output = Call("console_output", "agent", ConsoleOutput, ConsoleText, kind="call")
+list_guests = Call("list_guests", "agent", GuestList, Guests, kind="call")
+remove_guests: Call[RemoveGuests, None] = Call("remove_guests", "agent", RemoveGuests)
 refresh_hosts: Call[Refresh, None] = Call("refresh_hosts", "agent", Refresh)
 
 CALLS: dict[str, Call[Any, Any]] = {row.name: row for row in list(globals().values()) if isinstance(row, Call)}

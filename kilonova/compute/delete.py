@@ -85,6 +85,23 @@ def _start(world: World, ctx: Context, server: Server, cell: str, workflow: str)
     return True
 
 
+def again(world: World, server: Server, cell: str) -> bool:
+    """Delete a server that is to be deleted while no workflow does it. False: it has changed meanwhile."""
+    ctx = Context(user_id=server.user_id, project_id=server.project_id, overwrite=False)
+    database, tables = world.database(cell)
+    row = journal.NewWorkflow(
+        id=ids.new_uuid(), name="delete", subject=server.uuid, params={"vm_state": server.vm_state},
+        context=ctx.to_message(),
+    )  # fmt: skip
+    with database.write() as connection:
+        if not servers.change(connection, server.uuid, {"task_state": _ROW.task_state}, version=server.version):
+            return False
+        records.start(connection, server.uuid, _ROW.action, ctx)
+        journal.insert(connection, tables, row)
+    world.bus.cast(wake_workflow, Wake(cell, row.id), ctx=ctx)
+    return True
+
+
 def _bury(world: World, ctx: Context, server: Server) -> None:
     """A server that never had a host has nothing but rows."""
     with world.cells.database(CELL0).write() as connection:

@@ -6,11 +6,11 @@ id, so that another conductor can pass on what came to the wrong one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kilonova.bus.bus import Bus, Handler
-from kilonova.bus.calls import Events, VerbReport, Wake
+from kilonova.bus.calls import Event, Events, VerbReport, Wake
 from kilonova.core.context import Context
 from kilonova.core.pool import Executor
 from kilonova.workflows.engine import Engine, Settings
@@ -21,13 +21,16 @@ from kilonova.workflows.timers import Timers
 class Conductor:
     """One conductor. me: its id, unique among conductors and the same after a restart.
 
-    agent_seen is what the handler of `agent_beat` has to call with the beat's agent, epoch and in_hand.
+    agent_seen is what the handler of `agent_beat` has to call with the beat's agent, epoch and in_hand. told is called
+    with the events that other services send, after the workflows that wait for them.
     """
 
     def __init__(
         self, world: World, workflows: Iterable[Workflow], recorder: Recorder, *, me: str, host: str = "",
         settings: Settings | None = None, pool: Executor | None = None, timers: Timers | None = None,
+        told: Callable[[Sequence[Event]], None] | None = None,
     ) -> None:  # fmt: skip
+        self._told = told
         self.engine = Engine(
             world, workflows, recorder, me=me, host=host, settings=settings, pool=pool, timers=timers
         )
@@ -62,6 +65,8 @@ class Conductor:
 
     def _deliver_events(self, _ctx: Context, request: Events) -> None:
         self.engine.deliver(request.events)
+        if self._told is not None:
+            self._told(request.events)
 
     def _verb_report(self, _ctx: Context, request: Any) -> None:
         report: VerbReport = request

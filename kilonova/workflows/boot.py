@@ -30,8 +30,10 @@ _SELECTIONS = msgspec.json.Decoder(list[Selection])
 
 
 def schedule(world: World, run: Run) -> Done:
-    """Have the scheduler choose and claim hosts, for all servers or for none."""
+    """Have the scheduler choose and claim hosts, for all servers or for none. With a `fault` none are looked for."""
     uuids: list[str] = run.params["servers"]
+    if "fault" in run.params:
+        return Done({"selections": {}, "fault": run.params["fault"]})
     if run.epoch > 1 or run.tries:  # an earlier try may have claimed without our knowing
         _release(world, uuids)
     pending = requests.several(world.cells.api, uuids)

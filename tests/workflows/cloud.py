@@ -32,7 +32,9 @@ from kilonova.compute import external_events
 from kilonova.compute.bootstrap import bootstrap_cells, bootstrap_flavors
 from kilonova.compute.settings import ComputeSettings
 from kilonova.compute.world import World
+from kilonova.conductor.reconcilers.network_cache import NetworkCache
 from kilonova.conductor.reports import AgentReports, NewHosts
+from kilonova.conductor.rounds import Rounds
 from kilonova.conductor.service import Conductor
 from kilonova.core import clock, ids
 from kilonova.core.context import Context, preserved, service_context
@@ -281,7 +283,10 @@ class Cloud:
         p = self.process
         workflows: Sequence[Workflow] = [_changed(one, self.change) if self.change else one for one in WORKFLOWS]
         p.timers = ManualTimers(self.clock)
-        p.conductor = Conductor(p.world, workflows, recorder(), me=me, pool=p.pool, timers=p.timers)
+        p.conductor = Conductor(
+            p.world, workflows, recorder(), me=me, pool=p.pool, timers=p.timers, told=NetworkCache(p.world).told
+        )
+        self.rounds = Rounds(p.world)
         reports = AgentReports(
             p.world.cells.database(self.cell1), p.world.cells.api, self.cell1, p.bus, NewHosts(),
             p.conductor.agent_seen, p.directory,

@@ -237,6 +237,8 @@ class Driver:
 class _Holder:
     """What Conductor.handlers needs of a conductor."""
 
+    _told = None
+
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self._wake_workflow = lambda ctx, request: Conductor._wake_workflow(self, ctx, request)  # type: ignore[arg-type]
