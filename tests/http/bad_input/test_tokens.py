@@ -79,7 +79,8 @@ def test_headers_that_the_middleware_sets_cannot_be_sent(demo: Client) -> None:
     }  # fmt: skip
     for target in TARGETS:
         path = f"{target.prefix}{path_for_demo(target)}"
-        status, _, _ = demo.transport.send("GET", BASE + path, {k.replace("_", "-"): v for k, v in spoofed.items()}, None)
+        sent = {name.replace("_", "-"): value for name, value in spoofed.items()}
+        status, _, _ = demo.transport.send("GET", BASE + path, sent, None)
         assert status == 401
     demo.refused(403, "GET", "/os-services", **spoofed)
 
