@@ -19,6 +19,12 @@ COMMANDS: dict[str, str] = {
     "up": "start a whole cloud in this process, or go on with the one that is there",
     "status": "say whether the cloud runs, and where",
     "down": "stop the cloud",
+    "api": "run the Compute API",
+    "placement": "run Placement",
+    "conductor": "run a conductor",
+    "scheduler": "run a scheduler",
+    "agent": "run an agent with simulated hypervisors",
+    "embedded": "run the small identity, image, network and volume services",
 }
 """Subcommand to its line of help; its module is `kilonova.cmd.<name>`."""
 

@@ -35,10 +35,11 @@ class World:
     placement: Placement
     identity: Identity
     agent_of: Callable[[str], Any]
+    journals: tuple[str, ...] | None = None  # whose workflows this process runs; None: every database's
 
     def databases(self) -> Sequence[str]:
-        """Names of the databases that have a journal."""
-        return self.cells.names()
+        """Names of the databases whose journals this process works on."""
+        return self.cells.names() if self.journals is None else self.journals
 
     def database(self, name: str) -> tuple[Database, JournalTables]:
         """A database and its journal's tables."""

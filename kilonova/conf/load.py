@@ -22,6 +22,7 @@ from kilonova.conf import (
     conductor,
     database,
     default,
+    embedded,
     filter_scheduler,
     middleware,
     placement_api,
@@ -44,6 +45,7 @@ COMPUTE: Options = {
     "api": api.OPTS,
     "api_database": database.OPTS,
     "cinder": services.CINDER,
+    "embedded": embedded.OPTS,
     "compute": compute.OPTS,
     "conductor": conductor.OPTS,
     "database": database.OPTS,
@@ -58,7 +60,12 @@ COMPUTE: Options = {
     "simulated": simulated.OPTS,
 }
 
-PLACEMENT: Options = {**_EVERY, "placement": placement_api.OPTS, "placement_database": database.OPTS}
+PLACEMENT: Options = {
+    **_EVERY,
+    "DEFAULT": (default.STATE_PATH,),
+    "placement": placement_api.OPTS,
+    "placement_database": database.OPTS,
+}
 
 APPLICATIONS: Mapping[str, Options] = {"compute": COMPUTE, "placement": PLACEMENT}
 

@@ -43,11 +43,11 @@ def clients_over(rest: Callable[[str], RestClient]) -> Clients:
 class Cloud:
     """A whole cloud in this process. `start()` returns when it is ready; `stop()` lets running work end.
 
-    app: everything that it serves, as one WSGI callable.
+    app: everything that it serves, as one WSGI callable; None for a process without an HTTP port.
     """
 
-    def __init__(self, base_url: str, parts: list[Any], databases: list[Database], http: HttpServer) -> None:
-        self.base_url, self.app = base_url, http.app
+    def __init__(self, base_url: str, parts: list[Any], databases: list[Database], http: HttpServer | None) -> None:
+        self.base_url, self.app = base_url, http.app if http is not None else None
         self._parts, self._databases, self._http = parts, databases, http
         self._started: list[Any] = []
         self.ready = False
@@ -57,7 +57,7 @@ class Cloud:
 
         Without `listen` the cloud is served by `app` alone, for a process with an HTTP server of its own.
         """
-        if listen:
+        if listen and self._http is not None:
             self._http.start()
         for part in self._parts:
             self._started.append(part)
@@ -67,7 +67,8 @@ class Cloud:
     def stop(self) -> None:
         """Stop what was started, last first."""
         self.ready = False
-        self._http.stop()
+        if self._http is not None:
+            self._http.stop()
         for part in reversed(self._started):
             part.stop()
         self._started = []
@@ -105,7 +106,7 @@ class EventsToCompute:
         self._compute.external_events(events)
 
 
-def mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool]) -> WsgiApp:
+def mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool], otherwise: WsgiApp | None = None) -> WsgiApp:
     services = sorted(apps)
 
     def fallback(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -114,6 +115,8 @@ def mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool]) -> WsgiApp:
             if ready():
                 return answer(start_response, "200 OK", {"status": "ok"})
             return answer(start_response, "503 Service Unavailable", {"status": "starting or stopping"})
+        if otherwise is not None:
+            return otherwise(environ, start_response)
         if path in ("", "/"):
             host = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
             return answer(start_response, "200 OK", {"services": {name: f"{host}/{name}" for name in services}})

@@ -264,6 +264,14 @@ def agent_of(connection: Connection, host: str, down_time: float) -> ServedBy | 
     return ServedBy(row.id, row.epoch, liveness.is_up(row.last_seen_up, clock.utcnow(), down_time))
 
 
+_HAS_AGENT = sa.select(agents.c.id).where(agents.c.id == sa.bindparam("of_agent"))
+
+
+def has_agent(connection: Connection, agent: str) -> bool:
+    """Whether an agent of that id has ever reported in this cell."""
+    return connection.execute(_HAS_AGENT, {"of_agent": agent}).first() is not None
+
+
 class AgentDirectory:
     """`agent_of` over the cells of a process, with a cache of some seconds. Safe from any thread."""
 

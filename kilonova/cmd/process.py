@@ -1,0 +1,82 @@
+"""What the commands of single services share: read the configuration, wait for databases, run until a signal."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kilonova.core import errors
+
+if TYPE_CHECKING:
+    from kilonova.wiring import Cloud
+
+LOG = logging.getLogger(__name__)
+
+_AGAIN_AFTER = 3.0  # seconds between looks for a database or a broker that is not there yet
+
+
+class BadConfiguration(errors.Invalid):
+    code, message = "bad_configuration", "The configuration cannot be used."
+
+
+def options(parser: argparse.ArgumentParser, *, port: int | None = None, instances: bool = False) -> None:
+    """Add the options: where it listens if it does, which of several it is if there may be."""
+    add = parser.add_argument
+    add("--config-file", type=Path, action="append", default=[], metavar="FILE", help="a kilonova.conf, repeatable")
+    if port is not None:
+        add("--host", default="127.0.0.1", metavar="ADDRESS", help="address to listen on (default %(default)s)")
+        add("--port", type=int, default=port, help="port to listen on (default %(default)s)")
+    if instances:
+        text = "number of this process among several on this host, the same at every start (default %(default)s)"
+        add("--instance", type=int, default=1, metavar="N", help=text)
+
+
+def run(name: str, arguments: argparse.Namespace, build: Callable[[Any], Cloud]) -> int:
+    """Run a service until SIGTERM or SIGINT. build makes it from the loaded configuration."""
+    from kilonova.conf.load import ConfigError, load, warn_without_effect
+    from kilonova.core import log
+
+    application = "placement" if name == "placement" else "compute"
+    try:
+        conf = load(arguments.config_file, application=application, warn=False)
+    except ConfigError as error:
+        raise BadConfiguration(str(error)) from error
+    log.setup(conf, f"kilonova-{name}")
+    warn_without_effect(arguments.config_file, application=application)
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stopped.set())
+    service = _built(name, conf, build, stopped)
+    if service is None:
+        return 0
+    try:
+        service.start()
+        print(f"ready: kilonova {name}{f' at {service.base_url}' if service.base_url else ''}", flush=True)
+        stopped.wait()
+    finally:
+        service.stop()
+    return 0
+
+
+def _built(name: str, conf: Any, build: Callable[[Any], Cloud], stopped: threading.Event) -> Cloud | None:
+    """The service, as soon as what it needs is there; None when it was told to stop before."""
+    from kilonova.sql.engine import unreachable
+
+    while not stopped.is_set():
+        try:
+            return build(conf)
+        except errors.Unavailable as error:
+            why = error.text
+        except Exception as error:
+            if not unreachable(error):
+                raise
+            why = f"the database does not answer: {' '.join(str(getattr(error, 'orig', error)).split())}"
+        print(f"kilonova {name} waits: {why}", flush=True)
+        LOG.warning("Waiting: %s", why)
+        stopped.wait(_AGAIN_AFTER)
+    return None
