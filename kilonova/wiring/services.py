@@ -193,12 +193,12 @@ def api_app(conf: Any, ground: Region | None = None) -> WsgiApp:
 
 
 def _auth_uri(conf: Any) -> str:
+    """Where a 401 says that tokens come from; the option is keystonemiddleware's."""
     from keystonemiddleware import auth_token
 
-    known = {option.dest for _, options in auth_token.list_opts() for option in options}
-    if "www_authenticate_uri" not in known:
-        return ""
-    return str(getattr(conf.keystone_authtoken, "www_authenticate_uri", "") or "")
+    for group, options in auth_token.list_opts():
+        conf.register_opts([option for option in options if option.dest == "www_authenticate_uri"], group=group)
+    return str(conf.keystone_authtoken.www_authenticate_uri or "")
 
 
 def conductor(conf: Any, instance: int = 1) -> Cloud:
@@ -273,9 +273,7 @@ def placement_app(conf: Any) -> WsgiApp:
     room = Database(conf.placement_database.connection, pool_size=conf.placement_database.max_pool_size)
     prepare_placement(room)
     app = placement.make_app(room, placement_settings(conf.placement), auth_uri=_auth_uri(conf))
-    inner = middleware.pipeline(
-        app, service="placement", settings=middleware.settings(conf), auth=Auth(conf), policy=Policy((), conf)
-    )
+    inner = middleware.pipeline(app, service="placement", settings=middleware.settings(conf), auth=Auth(conf))
     return mounted({"placement": inner}, lambda: True, otherwise=inner)
 
 
