@@ -8,6 +8,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 OPTS = (
-    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL; unset is an SQLite file in the state directory."),
-    cfg.IntOpt("max_pool_size", default=5, help="Connections a process keeps open for each database."),
+    cfg.StrOpt("connection", secret=True, help="SQLAlchemy URL; unset is an SQLite file under state_path."),
+    cfg.IntOpt("max_pool_size", default=5, min=1, help="Connections a process keeps open for each database."),
+    cfg.IntOpt("max_overflow", default=50, min=0, help="Further connections it opens under load, and closes again."),
 )

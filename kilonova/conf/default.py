@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
+STATE_PATH = cfg.StrOpt(
+    "state_path", default="/var/lib/kilonova",
+    help="Directory for what a process keeps on this host: SQLite files, guests of simulated hypervisors.",
+)
+
 OPTS = (
+    STATE_PATH,
     cfg.HostDomainOpt(
         "host", sample_default="<this host's name>",
         help="Name of this host in the services table; agents of several simulated hosts append a number.",

@@ -14,11 +14,12 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL
 from sqlalchemy.engine import Connection as Connection  # for the rooms that do not import sqlalchemy
 from sqlalchemy.pool import QueuePool
 
 from kilonova.core import json
+from kilonova.sql.address import make_engine, parse
 
 _open = threading.local()
 
@@ -36,11 +37,12 @@ def unreachable(error: BaseException) -> bool:
 class Database:
     """One database. `read()` and `write()` lend a connection; both are safe from any thread."""
 
-    def __init__(self, url: str, *, pool_size: int = 16) -> None:
-        self.url: URL = make_url(url)
+    def __init__(self, url: str, *, pool_size: int = 16, max_overflow: int = 16) -> None:
+        """pool_size: connections that stay open. max_overflow: further ones under load. AddressUnusable."""
+        self.url: URL = parse(url)
         self.dialect: str = self.url.get_backend_name()
         self._lock = threading.Lock() if self.dialect == "sqlite" else None
-        self._writer, self._reader = _engines(self.url, pool_size)
+        self._writer, self._reader = _engines(self.url, pool_size, max_overflow)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -86,25 +88,25 @@ _NOW_MS = {
 }
 
 
-def _engines(url: URL, pool_size: int) -> tuple[sa.Engine, sa.Engine]:
+def _engines(url: URL, pool_size: int, max_overflow: int) -> tuple[sa.Engine, sa.Engine]:
     common: dict[str, Any] = {
         "json_serializer": json.dump_str,
         "json_deserializer": json.loads,
         "pool_size": pool_size,
-        "max_overflow": pool_size,
+        "max_overflow": max_overflow,
         "poolclass": QueuePool,
     }
     if url.get_backend_name() == "sqlite":
         common["connect_args"] = {"isolation_level": None, "check_same_thread": False, "cached_statements": 512}
-        writer = sa.create_engine(url, **(common | {"pool_size": 1, "max_overflow": 4}))
-        reader = sa.create_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
-        for engine in (writer, reader):
-            event.listen(engine, "connect", _sqlite_pragmas)
+        writer = make_engine(url, **(common | {"pool_size": 1, "max_overflow": 4}))
+        reader = make_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
+        for each in (writer, reader):
+            event.listen(each, "connect", _sqlite_pragmas)
         event.listen(writer, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
         return writer, reader
     common["pool_pre_ping"] = True
-    writer = sa.create_engine(url, isolation_level="READ COMMITTED", **common)
-    reader = sa.create_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
+    writer = make_engine(url, isolation_level="READ COMMITTED", **common)
+    reader = make_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
     return writer, reader
 
 

@@ -15,8 +15,6 @@ PACKAGE = Path(kilonova.__file__).parent
 UNREAD = frozenset((
     # separate processes will read them
     ("conductor", "workers"), ("scheduler", "workers"),
-    ("api_database", "connection"), ("database", "connection"), ("placement_database", "connection"),
-    ("api_database", "max_pool_size"), ("database", "max_pool_size"), ("placement_database", "max_pool_size"),
     ("quota", "recheck_quota"),
 ))  # fmt: skip
 
@@ -26,7 +24,8 @@ READ_WHOLE = {"cors"}  # handed to oslo.middleware as a whole (kilonova.http.mid
 @cache
 def sources() -> tuple[str, ...]:
     """The package's files without the rows themselves."""
-    paths = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "conf" or path.name == "load.py"]
+    readers = ("load.py", "databases.py")
+    paths = [path for path in PACKAGE.rglob("*.py") if path.parent.name != "conf" or path.name in readers]
     return tuple(path.read_text(encoding="utf-8") for path in paths)
 
 
