@@ -36,5 +36,5 @@ def test_a_connection_is_taken_as_it_is_with_the_pool_that_its_group_has() -> No
 def test_a_state_path_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     conf = load((), {"state_path": str(tmp_path / "file")})
-    with pytest.raises(databases.StatePathUnusable, match=r"not a directory.*state_path.*\[api_database\]"):
+    with pytest.raises(databases.StatePathUnusable, match=r"file exists.*state_path.*\[api_database\]"):
         databases.open_database(conf, "api_database")

@@ -129,7 +129,7 @@ OURS = {
 }  # fmt: skip
 
 
-OUR_GROUPS = {"simulated"}
+OUR_GROUPS = {"simulated", "embedded"}
 
 
 def test_every_declared_option_of_compute_has_novas_name() -> None:

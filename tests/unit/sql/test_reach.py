@@ -24,7 +24,7 @@ def closed_port() -> int:
 @pytest.mark.parametrize("dialect", ["postgresql", "mysql"])
 def test_without_patience_a_server_that_is_not_there_is_one_sentence_without_the_password(dialect: str) -> None:
     database = Database(f"{dialect}://u:secret@127.0.0.1:{closed_port()}/d")
-    with pytest.raises(DatabaseUnreachable, match="[Cc]onnection refused") as refused:
+    with pytest.raises(DatabaseUnreachable, match=r"[Cc]onnection refused") as refused:
         wait(database)
     assert "secret" not in refused.value.text
     assert "\n" not in refused.value.text
