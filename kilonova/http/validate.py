@@ -59,8 +59,8 @@ class Validator:
             self._gate = jsonschema_rs.Draft4Validator(self.schema, formats=checks, validate_formats=True).is_valid
         return self._gate(value) or not any(True for _ in self._python().iter_errors(value))
 
-    def why_not(self, value: Any) -> tuple[list[Any], Any, str, str]:
-        """(path, offending value, words, full report) of the refusal that tells most."""
+    def why_not(self, value: Any) -> tuple[list[Any], Any, str, Exception]:
+        """(path, offending value, words, error whose text is the full report) of the refusal that tells most."""
         from jsonschema.exceptions import best_match
 
         error = best_match(self._python().iter_errors(value))
@@ -68,7 +68,7 @@ class Validator:
         words = error.message
         if error.validator == "format":
             words = formats.words(error.validator_value)
-        return list(error.path), error.instance, words, str(error)
+        return list(error.path), error.instance, _short(words), error
 
     def _python(self) -> jsonschema.Draft4Validator:
         if self._words is None:
@@ -161,9 +161,9 @@ class QueryReader:
                 raise QueryInvalid(f"Additional query parameters are not allowed ({names} unexpected).", report=report)
         given = {name: list(found) for name, found in values.items() if name in self._known}
         if given and not self._validator.fits(given):
-            path, offending, words, report = self._validator.why_not(given)
+            path, offending, words, error = self._validator.why_not(given)
             text = f"Invalid input for query parameters {path[0]}. Value: {_short(offending)}. {words}"
-            raise QueryInvalid(text, report=report)
+            raise QueryInvalid(text, report=error)
         plain: dict[str, Any] = {}
         for name, found in given.items():
             convert = self._converters.get(name)
