@@ -61,11 +61,11 @@ def test_a_server_without_a_host_deleted_at_any_moment_leaves_nothing(cloud: Clo
 
 def test_some_of_a_batch_deleted_at_any_moment_do_not_disturb_the_others(cloud: Cloud) -> None:
     def expect(alive: dict[str, Server]) -> None:
-        assert len(alive) in (2, 3)
+        assert len(alive) in (1, 2)
         assert {server.vm_state for server in alive.values()} == {"active"}
 
     tell_with_interruptions(
-        cloud, lambda cloud: boot(cloud, 3), lambda cloud, uuids: remove(cloud, uuids[1]), expect=expect
+        cloud, lambda cloud: boot(cloud, 2), lambda cloud, uuids: remove(cloud, uuids[1]), expect=expect
     )
 
 
