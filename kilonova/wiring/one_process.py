@@ -21,7 +21,9 @@ from kilonova.compute import settings as compute_settings
 from kilonova.compute.bootstrap import bootstrap_cells, bootstrap_flavors
 from kilonova.compute.world import World
 from kilonova.conductor.heartbeat import CONDUCTOR, SCHEDULER, Heartbeat
+from kilonova.conductor.reconcilers.network_cache import NetworkCache
 from kilonova.conductor.reports import AgentReports, NewHosts
+from kilonova.conductor.rounds import Rounds
 from kilonova.conductor.service import Conductor
 from kilonova.conf.all_in_one import AllInOne
 from kilonova.conf.load import load, warn_without_effect
@@ -99,7 +101,9 @@ def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> 
     """Scheduler and conductor of the one cell."""
     cells, bus = world.cells, world.bus
     scheduler = Scheduler(cells, world.placement, scheduler_settings.from_conf(conf))
-    conductor = Conductor(world, WORKFLOWS, recorder(), me=conf.host, host=conf.host)
+    conductor = Conductor(
+        world, WORKFLOWS, recorder(), me=conf.host, host=conf.host, told=NetworkCache(world).told
+    )
     reports = AgentReports(
         cells.database(cell1), cells.api, cell1, bus, NewHosts.from_conf(conf, all_in_one=True),
         conductor.agent_seen, directory,
@@ -112,6 +116,7 @@ def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> 
         Heartbeat(cells.database(cell1), conf.host, CONDUCTOR | SCHEDULER, conf.report_interval),
         Part(lambda: bus.serve("scheduler", deciding), bus.close),
         Part(lambda: conductor.start(bus, reports.handlers()), conductor.close),
+        Rounds(world),
     ]
 
 
