@@ -1,13 +1,16 @@
-"""The Compute API as one WSGI callable: version documents, `/v2.1`, legacy `/v2`, and the choice for other paths."""
+"""The Compute API as one WSGI callable: version documents, `/v2.1`, legacy `/v2`, `/openapi.json`, and the choice for
+other paths."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from kilonova.api.compute import versions
 from kilonova.api.compute.rows import OPS
 from kilonova.core import json
+from kilonova.http import openapi
 from kilonova.http.app import App, Policy, Service
 from kilonova.http.dialect import ComputeDialect
 
@@ -42,9 +45,18 @@ def _outside(environ: dict[str, Any], path: str, start_response: Callable[..., A
     host = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST') or environ['SERVER_NAME']}"
     base = host + environ.get("SCRIPT_NAME", "")
     if path in ("", "/"):
-        status, document = "200 OK", {"versions": [versions.brief("v2.0", base), versions.brief("v2.1", base)]}
+        documents = [versions.brief("v2.0", base), versions.brief("v2.1", base)]
+        status, body = "200 OK", json.dumps({"versions": documents})
+    elif path == "/openapi.json":
+        status, body = "200 OK", openapi_document()
     else:
-        status, document = "300 Multiple Choices", versions.choices(path, base)
-    body = json.dumps(document)
+        status, body = "300 Multiple Choices", json.dumps(versions.choices(path, base))
     start_response(status, [("Content-Type", "application/json"), ("Content-Length", str(len(body)))])
     return (body,)
+
+
+@cache
+def openapi_document() -> bytes:
+    """The API at its newest version in OpenAPI 3.1; the same for everybody, so made once."""
+    found = versions.VERSIONS
+    return json.dumps(openapi.document("Kilonova Compute", "v2.1", OPS, found, found.maximum))

@@ -59,7 +59,8 @@ def with_value(schema: Schema, place: Place, value: Any) -> Any:
             return _object(part) | {name: with_value(part["properties"][name], rest, value)}
         for pattern, inner in part.get("patternProperties", {}).items():
             if isinstance(name, str) and re.search(pattern, name):
-                return _object(part) | {name: with_value(inner, rest, value)}
+                needed = {known: least(part.get("properties", {}).get(known, {})) for known in part.get("required", ())}
+                return needed | {name: with_value(inner, rest, value)}
     raise LookupError(place)
 
 
@@ -68,7 +69,13 @@ def _parts(schema: Schema) -> list[Schema]:
 
 
 def _object(schema: Schema) -> dict[str, Any]:
-    return {name: least(schema.get("properties", {}).get(name, {})) for name in schema.get("required", ())}
+    members = schema.get("properties", {})
+    found = {name: least(members.get(name, {})) for name in schema.get("required", ())}
+    if len(found) < schema.get("minProperties", 0):
+        patterns = {_matching(pattern): inner for pattern, inner in schema.get("patternProperties", {}).items()}
+        name, inner = next(iter((members | patterns).items()))
+        found[name] = least(inner)
+    return found
 
 
 def _matching(pattern: str) -> str:
