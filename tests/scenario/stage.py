@@ -1,4 +1,4 @@
-"""A whole cloud in this process and the people who use it. A story opens its own, so that it may break what it likes."""
+"""A whole cloud in this process and the people who use it. A story opens its own and may break what it likes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kilonova.http.transport import WsgiTransport
 from kilonova.wiring import Cloud, all_in_one
 from tests.http.compute.cloud import PASSWORD, Client, login, until
 
-VOLUME, NETWORK, IMAGE, IDENTITY, PLACEMENT = "/volume/v3", "/networking/v2.0", "/image/v2", "/identity/v3", "/placement"
+VOLUME, NETWORK, IMAGE, PLACEMENT = "/volume/v3", "/networking/v2.0", "/image/v2", "/placement"
 SECRETS = Secrets(PASSWORD, PASSWORD, PASSWORD, "service-secret")
 
 

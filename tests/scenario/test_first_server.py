@@ -1,4 +1,4 @@
-"""The thin story through every room: token, image, network, server, ACTIVE, what is told of it, delete, nothing left."""
+"""The thin story through every room: token, image, network, server, what is told of it, delete, nothing left."""
 
 from __future__ import annotations
 
@@ -154,19 +154,21 @@ def test_the_request_id_of_a_create_stands_in_the_log_lines_of_every_service_tha
 
 
 def test_a_request_id_that_the_client_chose_is_followed_too(tmp_path: Path) -> None:
-    chosen = "req-11111111-2222-4333-8444-555555555555"
     with stage(tmp_path / "state") as here:
         made = create(_Named(here.transport, here.demo.token, here.demo.project, here.demo.user, "2.96"), name="named")
         becomes(here.demo.at("2.96"), made, "ACTIVE")
-        services = {line.split()[4] for line in here.log(chosen)}
+        services = {line.split()[4] for line in here.log(CHOSEN)}
         assert services >= {"compute", "conductor", "scheduler", "agent"}
+
+
+CHOSEN = "req-11111111-2222-4333-8444-555555555555"
 
 
 class _Named(Client):
     """A client that names its requests."""
 
     def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
-        return super().ask(method, path, body, X_OpenStack_Request_ID="req-11111111-2222-4333-8444-555555555555", **more)
+        return super().ask(method, path, body, X_OpenStack_Request_ID=CHOSEN, **more)
 
 
 def test_guests_have_a_console_log_with_their_name(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ VERSION = "2.96"
 
 
 @pytest.mark.parametrize(
-    ("resource", "limit", "flavor_name"), [("instances", 1, "m1.nano"), ("cores", 2, "m1.medium"), ("ram", 512, "m1.tiny")]
+    ("resource", "limit", "flavor_name"),
+    [("instances", 1, "m1.nano"), ("cores", 2, "m1.medium"), ("ram", 512, "m1.tiny")],
 )
 def test_a_quota_names_itself_and_what_raises_it(tmp_path: Path, resource: str, limit: int, flavor_name: str) -> None:
     with stage(tmp_path / "state") as here:
