@@ -37,7 +37,7 @@ RECONCILERS: Final[tuple[Reconciler, ...]] = (
     Reconciler("guests", 60.0, guests.reconcile),
     Reconciler("forgotten", 120.0, forgotten.reconcile),
     Reconciler("unattended", 120.0, unattended.reconcile),
-    Reconciler("allocations", 600.0, allocations.reconcile),
+    Reconciler("allocations", 900.0, allocations.reconcile),
 )
 
 
@@ -46,8 +46,8 @@ class Rounds:
 
     def __init__(self, world: World, reconcilers: Sequence[Reconciler] = RECONCILERS) -> None:
         self._world, self._rows = world, tuple(reconcilers)
-        self._memories: dict[str, Memory] = {row.name: {} for row in self._rows}
         self._stop = threading.Event()
+        self._memories: dict[str, Memory] = {row.name: Memory(self._stop.wait) for row in self._rows}
         self._thread: threading.Thread | None = None
         self.leaks: Counter[str] = Counter()
 

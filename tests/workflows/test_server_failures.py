@@ -17,7 +17,7 @@ from kilonova.embedded.volumes.tables import VOLUMES
 from kilonova.workflows.boot import BOOT
 from kilonova.workflows.build import BUILD
 from kilonova.workflows.delete import DELETE
-from tests.workflows.census import assert_stable, attachments, guests, living, ports, volumes
+from tests.workflows.census import allocations, assert_stable, attachments, guests, living, ports, volumes
 from tests.workflows.cloud import HOSTS, QUOTAS, Cloud
 from tests.workflows.harness import Change, Faults, _flat, failing
 from tests.workflows.stories import (
@@ -310,6 +310,59 @@ def test_an_agent_that_is_only_restarted_is_waited_for(cloud: Cloud) -> None:
     cloud.start_agent()
     cloud.run()
     assert only(assert_stable(cloud)).vm_state == "active"
+
+
+# -- services that stay away longer than anybody waits -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("service", ["network", "volume"])
+def test_what_could_not_be_undone_for_an_outage_goes_when_the_server_is_deleted(cloud: Cloud, service: str) -> None:
+    its_port = port(cloud)
+    cloud.bad_hosts = EVERYWHERE
+    (uuid,) = boot(cloud, devices=from_volume(), networks=[{"port": its_port}, {"uuid": private(cloud)}])
+    cloud.faults = Interruption(6, "effect", lambda: cloud.away.add(service))  # all was made, nothing yet undone
+    cloud.faults.armed = True
+    cloud.run()
+    assert living(cloud)[uuid][1].vm_state == "error"
+    assert cloud.clock.seconds < 3600
+    assert ports(cloud) if service == "network" else volumes(cloud)
+    cloud.away = set()
+    remove(cloud, uuid)
+    cloud.run()
+    assert assert_stable(cloud) == {}
+    assert cloud.network.show_port(its_port)["device_id"] == ""
+
+
+def private(cloud: Cloud) -> str:
+    return next(str(net["id"]) for net in cloud.network.list_networks() if net["name"] == "private")
+
+
+def test_a_delete_during_an_outage_ends_in_error_and_is_done_when_asked_again(cloud: Cloud) -> None:
+    (uuid,) = booted(cloud, devices=from_volume())
+    cloud.away = {"network"}
+    remove(cloud, uuid)
+    cloud.run()
+    assert living(cloud)[uuid][1].vm_state == "error"
+    assert fault(cloud, uuid)
+    cloud.away = set()
+    remove(cloud, uuid)
+    cloud.run()
+    assert assert_stable(cloud) == {}
+
+
+def test_room_that_could_not_be_given_back_for_an_outage_is_given_back_later(cloud: Cloud) -> None:
+    cloud.bad_hosts = EVERYWHERE
+    boot(cloud, networks="none")
+    cloud.faults = Interruption(1, "effect", lambda: cloud.away.add("placement"))
+    cloud.faults.armed = True
+    cloud.run()
+    cloud.away = set()
+    assert len(allocations(cloud)) == 3
+    cloud.rounds.run("allocations")
+    cloud.clock.seconds += 301
+    cloud.work()
+    assert cloud.rounds.run("allocations") == 1
+    assert only(assert_stable(cloud)).vm_state == "error"
 
 
 # -- every step --------------------------------------------------------------------------------------------------------

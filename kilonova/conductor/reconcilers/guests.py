@@ -36,18 +36,18 @@ def reconcile(world: World, memory: Memory) -> int:
             agents = leftovers.agents(connection)
         for agent in agents:
             if not liveness.is_up(agent.last_seen_up, clock.utcnow(), world.settings.service_down_time):
-                memory.pop(agent.id, None)
+                memory.facts.pop(agent.id, None)
             elif _due(memory, agent):
                 try:
                     removed += _clean(world, cell, agent)
-                    memory[agent.id] = (agent.epoch, clock.monotonic())
+                    memory.facts[agent.id] = (agent.epoch, clock.monotonic())
                 except KilonovaError as error:
                     LOG.info("Agent %s could not be asked for its guests: %s", agent.id, error)
     return removed
 
 
 def _due(memory: Memory, agent: Agent) -> bool:
-    epoch, asked = memory.get(agent.id, (None, 0.0))
+    epoch, asked = memory.facts.get(agent.id, (None, 0.0))
     return bool(epoch != agent.epoch or clock.monotonic() - asked >= ASK_EACH_S)
 
 
