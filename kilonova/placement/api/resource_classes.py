@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from kilonova.core import clock
 from kilonova.http.fields import Field, Obj
 from kilonova.http.op import Op, Request
 from kilonova.placement.api.answers import CUSTOM_NAME, Dated, newest
@@ -57,7 +56,7 @@ def ensure_class(req: Request) -> Dated:
     """Make a custom class: 201 new, 204 there already (from 1.7)."""
     name = custom_class(req)
     fresh = req.world.writer.run(lambda tx: classes.ensure(tx, name))
-    return Dated(None, clock.utcnow(), 201 if fresh else 204, _where(name, req))
+    return Dated(None, None, 201 if fresh else 204, _where(name, req))
 
 
 def delete_class(req: Request) -> None:

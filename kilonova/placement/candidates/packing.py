@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from kilonova.placement.candidates.arrange import word_masks
-from kilonova.placement.candidates.request import Query, Slot
-from kilonova.placement.candidates.snapshot import Snapshot
+from kilonova.placement.candidates.problem import Problem
+from kilonova.placement.candidates.request import Slot
 
 Packing = tuple[int, ...]
 """The row of each slot, in the order of the request's slots."""
@@ -28,20 +26,10 @@ class Budget:
     left: int
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A request against a snapshot: per slot the rows by anchor."""
-
-    snapshot: Snapshot
-    query: Query
-    slots: tuple[Slot, ...]
-    options: list[dict[int, list[int]]]
-
-
-def packings(problem: Problem, anchor: int, budget: Budget) -> Iterator[Packing]:
-    """Every valid choice within an anchor's scope, until the budget is spent."""
-    order = sorted(range(len(problem.slots)), key=lambda n: len(problem.options[n][anchor]))
-    search = _Search(problem, anchor, order, budget)
+def packings(problem: Problem, tree: int, budget: Budget) -> Iterator[Packing]:
+    """Every valid choice within the scope of one anchor (by number), until the budget is spent."""
+    order = sorted(range(len(problem.slots)), key=lambda n: int(problem.count[n][tree]))
+    search = _Search(problem, tree, order, budget)
     if search.hopeless():
         return iter(())
     return search.run(0)
@@ -50,12 +38,11 @@ def packings(problem: Problem, anchor: int, budget: Budget) -> Iterator[Packing]
 class _Search:
     """The state of one anchor's search."""
 
-    def __init__(self, problem: Problem, anchor: int, order: list[int], budget: Budget) -> None:
+    def __init__(self, problem: Problem, tree: int, order: list[int], budget: Budget) -> None:
         self._problem, self._order, self._budget = problem, order, budget
-        self._rows = [problem.options[n][anchor] for n in order]
+        self._rows = [problem.options(n, tree) for n in order]
         self._slots = [problem.slots[n] for n in order]
-        self._room: _Use = {}
-        self._high: _Use = {}
+        self._limits = problem.limits
         self._used: _Use = {}
         self._taken: list[int] = []
         self._chosen: list[int] = []
@@ -94,7 +81,8 @@ class _Search:
             for class_id, amount in slot.needs:
                 asked[class_id] = asked.get(class_id, 0) + amount
                 where.setdefault(class_id, set()).update(rows)
-        return any(sum(self._limits(row, id_)[0] for row in where[id_]) < total for id_, total in asked.items())
+        # A row takes no more than its room and its max_unit in all, so the limits bound what can be placed.
+        return any(sum(int(self._limits[id_][row]) for row in where[id_]) < total for id_, total in asked.items())
 
     def run(self, depth: int) -> Iterator[Packing]:
         """Every way to place the slots from `depth` on, given what is placed already."""
@@ -151,7 +139,7 @@ class _Search:
         for n, (class_id, amount) in enumerate(slot.needs):
             key = (row, class_id)
             used = self._used.get(key, 0) + amount
-            if used > min(self._limits(row, class_id)):
+            if used > self._limits[class_id][row]:
                 for other, less in slot.needs[:n]:
                     self._used[row, other] -= less
                 if self._problem.query.isolate and slot.suffix:
@@ -165,15 +153,6 @@ class _Search:
             self._used[row, class_id] -= amount
         if self._problem.query.isolate and slot.suffix:
             self._taken.pop()
-
-    def _limits(self, row: int, class_id: int) -> tuple[int, int]:
-        """(room, max_unit) of a row and class."""
-        key = (row, class_id)
-        if key not in self._room:
-            column = self._problem.snapshot.columns[class_id]
-            at = int(np.searchsorted(column.rows, row))
-            self._room[key], self._high[key] = int(column.room[at]), int(column.high[at])
-        return self._room[key], self._high[key]
 
     def _fits_together(self, depth: int) -> bool:
         """same_subtree and collective traits, as soon as the last slot they speak of is placed."""

@@ -1,8 +1,6 @@
-"""Candidates: everything on one provider by vector operations, the rest by a bounded search tree by tree.
+"""Candidates: everything on one provider by vector operations, small scopes by one join, large ones by a search.
 
-The scope of an answer is one tree (its anchor) and the sharing providers tied to it: those in an aggregate of which
-any provider of the tree is a member. Step and minimum are judged per slot, room and maximum on the sums per provider
-and class.
+Step and minimum are judged per slot, room and maximum on the sums per provider and class.
 """
 
 from __future__ import annotations
@@ -11,10 +9,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kilonova.placement.candidates import select
-from kilonova.placement.candidates.packing import Budget, Packing, Problem, packings
-from kilonova.placement.candidates.request import Answers, Group, Query, Slot, slots_of
-from kilonova.placement.candidates.snapshot import Mask, Rows, Snapshot
+from kilonova.placement.candidates import join, select
+from kilonova.placement.candidates.packing import Budget, Packing, packings
+from kilonova.placement.candidates.problem import Problem, Ties, lay_out, ties
+from kilonova.placement.candidates.request import Answers, Query, Slot, slots_of
+from kilonova.placement.candidates.snapshot import Ints, Mask, Rows, Snapshot
 
 
 def find(snapshot: Snapshot, query: Query, *, sharing: int | None = None) -> Answers:
@@ -85,121 +84,92 @@ def _takes_sum(snapshot: Snapshot, rows: Rows, class_id: int, total: int) -> Mas
 
 
 def _in_trees(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared: Rows) -> Answers:
-    tied = _ties(snapshot, shared)
+    tied = ties(snapshot, shared)
     alone = _alone(snapshot, shared, tied)
-    singles = _on_one_row(snapshot, query, slots, alone).tolist()
-    problem, anchors = _problem(snapshot, query, slots, shared, tied, ~alone)
+    found = [(row,) * len(slots) for row in _on_one_row(snapshot, query, slots, alone)[: query.limit].tolist()]
+    if query.limit is not None and len(found) >= query.limit:
+        return Answers(slots, found)
+    problem = lay_out(snapshot, query, slots, shared, tied, ~alone)
     budget = Budget(query.steps)
     seen: set[Packing] = set()  # only answers made of sharing providers alone arise through several anchors
     shared_set = set(shared.tolist())
-    streams = (packings(problem, anchor, budget) for anchor in anchors)
-    found = [(row,) * len(slots) for row in singles[: query.limit]]
-    for rows in _in_turn(streams, breadth=query.limit is not None):
-        if query.limit is not None and len(found) >= query.limit:
-            break
+    for rows in _packings(problem, budget, None if query.limit is None else query.limit - len(found), not shared_set):
         if shared_set and shared_set.issuperset(rows):
             if rows in seen:
                 continue
             seen.add(rows)
         found.append(rows)
+        if query.limit is not None and len(found) >= query.limit:
+            break
     return Answers(slots, found, budget.left < 0)
 
 
-def _alone(snapshot: Snapshot, shared: Rows, tied: dict[int, list[int]]) -> Mask:
+def _alone(snapshot: Snapshot, shared: Rows, tied: Ties) -> Mask:
     """The rows whose scope is nothing but themselves."""
     alone: Mask = np.asarray(snapshot.alive & (snapshot.size == 1) & (snapshot.parent < 0))
     alone[shared] = False
-    for anchors in tied.values():
-        alone[anchors] = False
+    alone[tied.anchors] = False
     return alone
 
 
-def _in_turn(streams: Iterator[Iterator[Packing]], *, breadth: bool) -> Iterator[Packing]:
-    """One item of each stream in turn, streams being opened only when reached; or each stream to its end."""
-    if not breadth:
+def _packings(problem: Problem, budget: Budget, limit: int | None, distinct: bool) -> Iterator[Packing]:
+    """Every answer of every scope; with a limit one of each scope in turn.
+
+    distinct: no answer can come twice, so that more than `limit` are not worth making.
+    """
+    product = join.products(problem)
+    small = np.nonzero(product <= join.SMALL)[0]
+    streams = (packings(problem, tree, budget) for tree in np.nonzero(product > join.SMALL)[0].tolist())
+    if limit is None:
+        for _, table in join.chunks(problem, small):
+            budget.left -= len(table)
+            yield from map(tuple, table.tolist())
+            if budget.left < 0:
+                return
         for stream in streams:
             yield from stream
         return
+    yield from _in_turn(_rounds(problem, small, limit if distinct else None), streams)
+
+
+def _rounds(problem: Problem, small: Ints, limit: int | None) -> list[list[Packing]]:
+    """The answers of the small scopes by rank: first the first of each scope, then the second of each, and so on."""
+    scopes: list[Ints] = []
+    tables: list[Rows] = []
+    trees = 0
+    for scope, table in join.chunks(problem, small):
+        scopes.append(scope)
+        tables.append(table)
+        trees += len(np.unique(scope))
+        if limit is not None and trees >= limit:
+            break
+    if not scopes:
+        return []
+    scope, table = np.concatenate(scopes), np.concatenate(tables)
+    first = np.searchsorted(scope, scope)
+    rank = np.arange(len(scope)) - first
+    order = np.argsort(rank, kind="stable")[:limit]
+    ends = np.cumsum(np.bincount(rank[order])).tolist() if len(order) else []
+    ready: list[Packing] = list(map(tuple, table[order].tolist()))
+    return [ready[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _in_turn(rounds: list[list[Packing]], streams: Iterator[Iterator[Packing]]) -> Iterator[Packing]:
+    """Round after round: the ready answers of that rank, then one of each stream, opened only when reached."""
     opened: list[Iterator[Packing]] = []
+    yield from rounds[0] if rounds else ()
     for stream in streams:
         first = next(stream, None)
         if first is not None:
             yield first
             opened.append(stream)
-    while opened:
+    turn = 1
+    while opened or turn < len(rounds):
+        yield from rounds[turn] if turn < len(rounds) else ()
         still: list[Iterator[Packing]] = []
         for stream in opened:
             item = next(stream, None)
             if item is not None:
                 yield item
                 still.append(stream)
-        opened = still
-
-
-def _problem(
-    snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared: Rows, tied: dict[int, list[int]], among: Mask
-) -> tuple[Problem, list[int]]:
-    """Rows per slot, and the anchors (root rows) in whose scope every slot has one."""
-    roots = among & (snapshot.root == np.arange(len(snapshot)))
-    good = select.allowed_roots(snapshot, query)
-    if good is not None:
-        roots &= good
-    masks = [select.allowed_rows(snapshot, group, collective=not group.suffix) for group in query.groups]
-    _sharers_by_themselves(snapshot, query, shared, masks)
-    options: list[dict[int, list[int]]] = []
-    for slot in slots:
-        rows = select.eligible(snapshot, slot, masks[slot.group])
-        by_root = _by_root(snapshot, rows[among[rows]], tied)
-        options.append(by_root)
-        there = np.zeros(len(snapshot), np.bool_)
-        there[list(by_root)] = True
-        roots &= there
-    return Problem(snapshot, query, slots, options), np.nonzero(roots)[0].tolist()
-
-
-def _sharers_by_themselves(snapshot: Snapshot, query: Query, shared: Rows, masks: list[Mask | None]) -> None:
-    """Membership through the root does not count for a sharing provider: it must be (or not be) a member itself."""
-    if not len(shared) or snapshot.flat:
-        return
-    for n, group in enumerate(query.groups):
-        mask = masks[n]
-        if group.suffix or mask is None or not (group.member_of or group.not_member_of):
-            continue
-        own = np.ones(len(snapshot), np.bool_)
-        for aggregates in group.member_of:
-            own &= select.members(snapshot, aggregates, through_root=False)
-        if group.not_member_of:
-            own &= ~select.members(snapshot, group.not_member_of, through_root=False)
-        rest = select.allowed_rows(snapshot, _without_aggregates(group), collective=True)
-        mask[shared] = own[shared] if rest is None else (own & rest)[shared]
-
-
-def _without_aggregates(group: Group) -> Group:
-    return Group(group.suffix, group.resources, group.required, group.forbidden, in_tree=group.in_tree)
-
-
-def _ties(snapshot: Snapshot, shared: Rows) -> dict[int, list[int]]:
-    """The anchors that each sharing row serves besides its own."""
-    ties: dict[int, list[int]] = {}
-    for row in shared.tolist():
-        shown = snapshot.shown[row]
-        if shown is None:
-            continue
-        found = [snapshot.aggregates[aggregate] for aggregate in shown.aggregates]
-        if found:
-            rows = np.concatenate(found)
-            anchors = np.unique(snapshot.root[rows])
-            ties[row] = anchors[anchors != snapshot.root[row]].tolist()
-    return ties
-
-
-def _by_root(snapshot: Snapshot, rows: Rows, tied: dict[int, list[int]]) -> dict[int, list[int]]:
-    """Rows by anchor: those of the tree, then the sharing ones tied to it."""
-    found: dict[int, list[int]] = {}
-    for row, anchor in zip(rows.tolist(), snapshot.root[rows].tolist(), strict=True):
-        found.setdefault(anchor, []).append(row)
-    if tied:
-        for row in rows.tolist():
-            for anchor in tied.get(row, ()):
-                found.setdefault(anchor, []).append(row)
-    return found
+        opened, turn = still, turn + 1

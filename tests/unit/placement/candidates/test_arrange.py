@@ -13,7 +13,7 @@ from kilonova.placement.candidates import arrange, search
 from kilonova.placement.candidates.snapshot import Facts, Snapshot, checksum
 from tests.unit.placement.candidates.worlds import SHARES, queries, worlds
 
-fuzz = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+fuzz = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def _seen(snapshot: Snapshot, query: object) -> set[tuple[str, ...]]:

@@ -3,28 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kilonova.placement.candidates import arrange, search
+from kilonova.placement.candidates import arrange, join, search
 from kilonova.placement.candidates.request import Answers, Group, Query
 from kilonova.placement.candidates.snapshot import Facts, Snapshot
 from tests.unit.placement.candidates import reference
 from tests.unit.placement.candidates.worlds import NOW, SHARES, queries, worlds
 
-fuzz = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+both_ways = pytest.mark.parametrize("small", [0, join.SMALL], ids=["search", "join"])
+"""Everything searched scope by scope, and everything of these small worlds joined."""
+
+fuzz = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def _uuids(snapshot: Snapshot, answers: Answers) -> list[tuple[str, ...]]:
     return [tuple(snapshot.shown[row].uuid for row in rows) for rows in answers.rows]  # type: ignore[union-attr]
 
 
+@both_ways
 @fuzz
-@given(worlds(), queries())
-def test_answers_equal_those_of_trying_everything(world: list[Facts], query: Query) -> None:
+@given(world=worlds(), query=queries())
+def test_answers_equal_those_of_trying_everything(
+    small: int, world: list[Facts], query: Query
+) -> None:
     snapshot = arrange.build(world)
-    found = _uuids(snapshot, search.find(snapshot, query, sharing=SHARES))
+    with patch.object(join, "SMALL", small):
+        found = _uuids(snapshot, search.find(snapshot, query, sharing=SHARES))
     assert len(found) == len(set(found)), "an answer came twice"
     assert set(found) == reference.find(world, query, SHARES)
 
@@ -38,20 +47,28 @@ def test_flat_answers_equal_those_of_trying_everything(world: list[Facts], query
     assert set(found) == reference.find(world, query, SHARES)
 
 
+@both_ways
 @fuzz
-@given(worlds(), queries(nested=False))
-def test_before_nesting_an_answer_never_takes_two_providers_of_one_tree(world: list[Facts], query: Query) -> None:
+@given(world=worlds(), query=queries(nested=False))
+def test_before_nesting_an_answer_never_takes_two_providers_of_one_tree(
+    small: int, world: list[Facts], query: Query
+) -> None:
     snapshot = arrange.build(world)
-    found = _uuids(snapshot, search.find(snapshot, query, sharing=SHARES))
+    with patch.object(join, "SMALL", small):
+        found = _uuids(snapshot, search.find(snapshot, query, sharing=SHARES))
     assert set(found) == reference.find(world, query, SHARES)
 
 
+@both_ways
 @fuzz
-@given(worlds(), queries(), st.integers(1, 4))
-def test_a_limit_gives_that_many_of_the_answers_or_all(world: list[Facts], query: Query, limit: int) -> None:
+@given(world=worlds(), query=queries(), limit=st.integers(1, 4))
+def test_a_limit_gives_that_many_of_the_answers_or_all(
+    small: int, world: list[Facts], query: Query, limit: int
+) -> None:
     snapshot = arrange.build(world)
     every = reference.find(world, query, SHARES)
-    found = _uuids(snapshot, search.find(snapshot, replace(query, limit=limit), sharing=SHARES))
+    with patch.object(join, "SMALL", small):
+        found = _uuids(snapshot, search.find(snapshot, replace(query, limit=limit), sharing=SHARES))
     assert len(found) == len(set(found)) == min(limit, len(every))
     assert set(found) <= every
 
@@ -65,11 +82,13 @@ def _host(id_: int, children: int, room: int) -> list[Facts]:
     return [root, *below]
 
 
-def test_a_limit_takes_from_every_tree_in_turn() -> None:
+@both_ways
+def test_a_limit_takes_from_every_tree_in_turn(small: int) -> None:
     world = [facts for id_ in (100, 200, 300) for facts in _host(id_, 4, 1)]
     snapshot = arrange.build(world)
     query = Query((Group("_a", ((1, 1),)), Group("_b", ((1, 1),))), isolate=True, limit=3)
-    answers = search.find(snapshot, query)
+    with patch.object(join, "SMALL", small):
+        answers = search.find(snapshot, query)
     assert len({int(snapshot.root[rows[0]]) for rows in answers.rows}) == 3
 
 
