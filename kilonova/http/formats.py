@@ -136,12 +136,12 @@ def words(word: str) -> str:
         low, _, high = word[8:].partition("|")
         bounds = " and ".join([f"at least {low}"] * bool(low) + [f"at most {high}"] * bool(high))
         return "It is not an integer" + (f" of {bounds}." if bounds else ".")
-    return _WORDS.get(word, f"It is not a {word!r}.")
+    return _WORDS[word]
 
 
-def register(word: str, check: Callable[[str], bool]) -> None:
-    """Add a format of a resource's own, before its rows are compiled."""
-    FORMATS[word] = check
+def register(word: str, check: Callable[[str], bool], said: str) -> None:
+    """Add a format of a resource's own, before its rows are compiled. said: what a person is told (see `words`)."""
+    FORMATS[word], _WORDS[word] = check, said
 
 
 def checker(word: str) -> Callable[[str], bool]:

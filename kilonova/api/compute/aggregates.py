@@ -15,8 +15,14 @@ from kilonova.http.views import Out, View
 
 _RULE = "os_compute_api:os-aggregates:"
 
-register("name_in_spaces", lambda text: is_name(text.strip()) and printable(text))
-register("az_name_in_spaces", lambda text: az_name(text.strip()) and printable(text))
+register(
+    "name_in_spaces", lambda text: is_name(text.strip()) and printable(text),
+    "It must not be blank, or hold characters that cannot be printed.",
+)  # fmt: skip
+register(
+    "az_name_in_spaces", lambda text: az_name(text.strip()) and printable(text),
+    "It must not be blank, or hold ':' or characters that cannot be printed.",
+)  # fmt: skip
 
 CREATE = wrap(
     "aggregate",

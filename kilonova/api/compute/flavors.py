@@ -49,8 +49,11 @@ def _is_flavor_id(text: str) -> bool:
     return text == text.strip() and all((char.isalnum() and char.isascii()) or char in ". _-" for char in text)
 
 
-register("rxtx_factor", _is_factor)
-register("flavor_id", _is_flavor_id)
+register("rxtx_factor", _is_factor, f"It is not a number above 0 and at most {_MAX_FACTOR:g}.")
+register(
+    "flavor_id", _is_flavor_id,
+    "It may hold only letters, digits, spaces, '.', '_' and '-', and must not begin or end with white space.",
+)  # fmt: skip
 
 _FACTOR = Raw({
     "type": ["number", "string"], "format": "rxtx_factor", "minimum": 0, "exclusiveMinimum": True,

@@ -23,8 +23,11 @@ def _named(extra: str) -> Any:
     return lambda text: is_name(text) and all((char.isascii() and char.isalnum()) or char in extra for char in text)
 
 
-register("keypair_name", _named(_OLD_CHARS))
-register("keypair_name_2_92", _named(_NEW_CHARS))
+_ENDS = "and must not begin or end with white space."
+register("keypair_name", _named(_OLD_CHARS), f"It may hold only letters, digits, spaces, '_' and '-', {_ENDS}")
+register(
+    "keypair_name_2_92", _named(_NEW_CHARS), f"It may hold only letters, digits, spaces, '_', '-', '@' and '.', {_ENDS}"
+)
 
 CREATE = wrap(
     "keypair",
