@@ -6,6 +6,7 @@ Checked here, made later by `workflows.build`. An interface is a plain map, beca
 
 from __future__ import annotations
 
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from kilonova.clients.network import NetworkNotFound, PortNotFound, SecurityGroupNotFound
@@ -116,7 +117,19 @@ def _named(world: World, ctx: Context, asked: list[dict[str, Any]], may_attach_e
         if uuid not in found:
             raise NetworkUnusable(what="Network", id=uuid, why="could not be found")
         chosen.append(_from_network(_checked(found[uuid], may_attach_external), entry))
+        if entry.get("fixed_ip"):
+            _check_address(world, ctx, uuid, entry["fixed_ip"])
     return chosen
+
+
+def _check_address(world: World, ctx: Context, net: str, address: str) -> None:
+    """An address must be of a subnet and free. Whoever takes it in the meantime has it: then the build fails."""
+    network = world.network.as_user(ctx)
+    wanted = ip_address(address)
+    if not any(wanted in ip_network(subnet["cidr"]) for subnet in network.list_subnets(network_id=net)):
+        raise NetworkUnusable(what="Fixed IP", id=address, why=f"is in no subnet of network {net}")
+    if network.list_ports(network_id=net, fixed_ips=f"ip_address={address}"):
+        raise NetworkUnusable(what="Fixed IP", id=address, why="is in use")
 
 
 def _checked(net: dict[str, Any], may_attach_external: bool) -> dict[str, Any]:

@@ -89,6 +89,10 @@ _STRIPPED = frozenset(("name", "az_name", "keypair_name", "keypair_name_2_92"))
 """Formats of names, which the legacy API takes with white space around them."""
 
 
+_MAY_BE_NULL = frozenset(("base64",))
+"""Formats of optional members that may be null in the legacy API: a server's user data."""
+
+
 def tolerated(schema: Schema, value: Any) -> Any:
     """A body as the legacy API takes it: unknown keys dropped, names stripped (errors.md 5)."""
     if isinstance(value, dict) and "properties" in schema:
@@ -97,7 +101,8 @@ def tolerated(schema: Schema, value: Any) -> Any:
         return {
             key: tolerated(known[key], item) if key in known else item
             for key, item in value.items()
-            if key in known or not closed
+            if (key in known or not closed)
+            and not (item is None and known.get(key, {}).get("format") in _MAY_BE_NULL)
         }
     if isinstance(value, list) and "items" in schema:
         return [tolerated(schema["items"], item) for item in value]

@@ -65,7 +65,7 @@ def usage(admin: Client, project: str) -> dict[str, int]:
 
 
 def new_server(client: Client, **values: Any) -> dict[str, Any]:
-    image = client.get("/v2/images", service="/image")["images"][0]["id"]
+    image = client.get("/v2/images?status=active", service="/image")["images"][0]["id"]
     return {"server": {"name": "s", "flavorRef": "42", "imageRef": image, "networks": "none"} | values}
 
 

@@ -105,12 +105,12 @@ def test_an_odd_id_is_not_found_whatever_is_asked_of_it(target: Target, odd: str
 
 
 def parameters(target: Target) -> list[tuple[str, str, str]]:
-    """(path, parameter, version) of every declared query parameter of a list."""
+    """(path, parameter, newest version) of every declared query parameter of a list."""
     return [
         (op.path, row.name, version or "")
         for op in target.ops() if op.method == "GET" and op.query is not None and "{" not in op.path
         for row in op.query.params
-        for version in target.versions
+        for version in target.versions[-1:]
     ]  # fmt: skip
 
 
@@ -123,8 +123,8 @@ ODD_VALUES = (
 @by_service
 def test_an_odd_value_of_a_query_parameter_breaks_nothing(target: Target, admin: Client, demo: Client) -> None:
     for path, name, version in parameters(target):
-        client = admin if version == target.versions[-1] else demo
-        for odd in ODD_VALUES:
+        for number, odd in enumerate(ODD_VALUES):
+            client = (admin, demo)[number % 2]
             status, document, _ = ask(client, target, "GET", f"{path}?{name}={odd}", version=version or None)
             assert status < 500, (path, name, odd, document)
             if status == 400:

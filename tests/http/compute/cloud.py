@@ -97,7 +97,7 @@ def until(what: Callable[[], Any], seconds: float = 10.0) -> Any:
 
 def boot(client: Client, **values: Any) -> dict[str, Any]:
     """A new server that is ACTIVE (or ERROR), without a network, of the smallest flavor and the first image."""
-    image = client.get("/v2/images", service="/image")["images"][0]["id"]
+    image = client.get("/v2/images?status=active", service="/image")["images"][0]["id"]
     server = {"name": "s", "flavorRef": "42", "imageRef": image, "networks": "none"} | values
     newer = client.at("2.37") if client.version == "2.1" else client
     made = newer.ok("POST", "/servers", {"server": server}, status=202)["server"]["id"]

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from kilonova.http.fields import AZ_NAME, METADATA, NAME, Arr, Field, Int, Obj, Query, wrap
+from kilonova.http.fields import AZ_NAME, BASE64, METADATA, NAME, Arr, Field, Int, Obj, Query, wrap
 from kilonova.http.op import Op
 from kilonova.http.validate import Body, BodyInvalid
 from tests.unit.http.ask import app, ask
 
 THING = wrap("thing", Obj(
     Field("name", NAME, required=True), Field("zone", AZ_NAME), Field("metadata", METADATA), Field("size", Int(0)),
-    Field("parts", Arr(Obj(Field("name", NAME)))), Field("late", NAME, since="2.2"),
+    Field("parts", Arr(Obj(Field("name", NAME)))), Field("late", NAME, since="2.2"), Field("data", BASE64),
 ))  # fmt: skip
 
 
@@ -36,6 +36,12 @@ def test_names_lose_the_spaces_around_them() -> None:
 def test_what_is_wrong_stays_wrong(values: dict[str, Any]) -> None:
     with pytest.raises(BodyInvalid):
         read(**values)
+
+
+def test_user_data_may_be_null() -> None:
+    assert read(data=None) == {"name": "a"}
+    with pytest.raises(BodyInvalid):
+        Body(THING, (2, 1)).read({"thing": {"name": "a", "data": None}})
 
 
 def test_key_patterns_still_hold() -> None:
