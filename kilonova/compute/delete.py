@@ -6,6 +6,9 @@ for deletion and a workflow (workflows.delete) takes it apart, stopping whatever
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+
 from kilonova.bus.calls import Wake, wake_workflow
 from kilonova.cells.cells import CELL0
 from kilonova.compute import actions
@@ -13,9 +16,12 @@ from kilonova.compute.lookup import Found, ServerNotFound
 from kilonova.compute.world import World
 from kilonova.core import clock, ids
 from kilonova.core.context import Context
-from kilonova.core.server import Server
+from kilonova.core.errors import KilonovaError
+from kilonova.core.server import BlockDevice, Server
 from kilonova.db.queries import actions as records
-from kilonova.db.queries import journal, requests, servers
+from kilonova.db.queries import block_devices, journal, requests, servers
+
+LOG = logging.getLogger(__name__)
 
 _ROW = actions.ROWS["delete"]
 _TRIES = 5  # somebody else changed the server between our reading and our claim
@@ -32,6 +38,7 @@ def delete(world: World, ctx: Context, found: Found) -> None:
     if cell is None:
         actions.check(_ROW, found.server, ctx)
         if _cancel(world, found.server):
+            _delete_flagged(world, ctx, found.server, found.request.devices if found.request else ())
             return
         mapping = requests.mapping(world.cells.api, found.server.uuid)
         if mapping is None or mapping.cell_uuid is None:
@@ -103,9 +110,22 @@ def again(world: World, server: Server, cell: str) -> bool:
 
 
 def _bury(world: World, ctx: Context, server: Server) -> None:
-    """A server that never had a host has nothing but rows."""
-    with world.cells.database(CELL0).write() as connection:
+    """A server that never had a host has nothing but rows, and volumes that are to go with it."""
+    database = world.cells.database(CELL0)
+    _delete_flagged(world, ctx, server, block_devices.of(database, server.uuid))
+    with database.write() as connection:
         records.finished(connection, server.uuid, _ROW.action, ctx)
+        block_devices.delete_of(connection, server.uuid)
         servers.mark_deleted(connection, server.uuid, clock.utcnow())
     with world.cells.api.write() as connection:
         requests.queue_delete(connection, server.uuid)
+
+
+def _delete_flagged(world: World, ctx: Context, server: Server, devices: Iterable[BlockDevice]) -> None:
+    """Delete the volumes that were to go with a server that has not attached them. What cannot be deleted stays."""
+    for device in devices:
+        if device.volume_id and device.delete_on_termination:
+            try:
+                world.volumes.delete(ctx, device.volume_id)
+            except KilonovaError as error:
+                LOG.warning("Volume %s of server %s could not be deleted: %s", device.volume_id, server.uuid, error)

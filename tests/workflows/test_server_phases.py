@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from kilonova.core.server import Server
 from kilonova.db.queries import requests
 from tests.workflows.census import assert_stable, guests, living
@@ -147,3 +149,19 @@ def test_a_volume_that_cannot_be_deleted_does_not_keep_its_server(cloud: Cloud) 
     remove(cloud, uuid)
     cloud.run()
     assert assert_stable(cloud, kept_volumes=frozenset((own,))) == {}
+
+
+@pytest.mark.parametrize("scheduled", [False, True], ids=["before it is scheduled", "after no host was found"])
+def test_a_volume_to_be_deleted_with_its_server_goes_even_if_that_never_had_a_host(
+    cloud: Cloud, scheduled: bool
+) -> None:
+    own, kept = volume(cloud), volume(cloud)
+    devices = from_volume(False, volume_id=own, flagged=True)
+    devices += [from_volume(False, volume_id=kept, flagged=False)[0]]
+    (uuid,) = boot(cloud, devices=devices, availability_zone="nova:nowhere", may_force_host=True)
+    if scheduled:
+        cloud.run()
+        assert_stable(cloud, kept_volumes=frozenset((own, kept)))
+    remove(cloud, uuid)
+    cloud.run()
+    assert assert_stable(cloud, kept_volumes=frozenset((kept,))) == {}
