@@ -49,8 +49,9 @@ RABBIT_DEFAULTS: Mapping[str, Any] = {
 _METHOD = "message"  # the one method of every server; which row it is stands in the message
 _SOME_SERVER = "any"  # the library wants a name for servers without an address; nobody sends to it
 _NOBODY = "nobody"
-_END_WITHIN = 30.0  # seconds that handlers and connections may take to end
-_CLIENT_RETRIES = 1  # 2 s; 0 would be none at all for a pooled connection that the broker has closed meanwhile
+_HANDLERS_END_WITHIN = 30.0  # seconds
+_CONNECTIONS_END_WITHIN = 5.0  # they want a broker to say good-bye to
+_CLIENT_RETRIES = 1  # a second or two; 0 would fail for good on a connection that the broker has closed meanwhile
 _BROKER_ERRORS = (messaging.MessagingException, AMQPError, KombuError, OSError)
 # The library registers these on oslo.config's global object only, the second not in every release.
 _STRAY_GROUPS = {
@@ -184,13 +185,13 @@ class AmqpBus:
     def close(self) -> None:
         """Stop every server, all at once, let what they have taken end, and close the connections.
 
-        What is still in the broker stays there for the next server. Goes on after half a minute, with a line in the
-        log, when a handler does not end or the broker is away.
+        What is still in the broker stays there for the next server. Gives up after half a minute, with a line in the
+        log, when a handler does not end, and after five seconds more when the broker is away.
         """
         with self._lock:
             servers, self._servers = list(self._servers.values()), {}
-        _together([*(server.stop for server in servers)], "servers of the bus")
-        _together([self._transport.cleanup], "connections of the bus")
+        _together([server.stop for server in servers], "servers", _HANDLERS_END_WITHIN)
+        _together([self._transport.cleanup], "groups of connections", _CONNECTIONS_END_WITHIN)
 
     def _stop(self, key: object, server: _Server) -> None:
         if self._withdraw(key) is server:
@@ -253,13 +254,13 @@ def _our_errors(row: Call[Any, Any], to: str) -> Iterator[None]:
         raise NoBroker from error
 
 
-def _together(functions: list[Callable[[], None]], what: str) -> None:
-    """Run all at the same time, and wait for them so long as is bearable."""
+def _together(functions: list[Callable[[], None]], what: str, seconds: float) -> None:
+    """Run all at the same time, and wait for them so many seconds at most."""
     threads = [threading.Thread(target=function, daemon=True) for function in functions]
     for thread in threads:
         thread.start()
-    end = clock.monotonic() + _END_WITHIN
+    end = clock.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, end - clock.monotonic()))
     if late := sum(thread.is_alive() for thread in threads):
-        LOG.warning("%s of %s %s did not end within %s seconds", late, len(threads), what, _END_WITHIN)
+        LOG.warning("%s of %s %s of the bus did not end within %s seconds", late, len(threads), what, seconds)
