@@ -10,6 +10,7 @@ from __future__ import annotations
 from kilonova.bus.calls import Destroy, guest_destroy
 from kilonova.compute.world import World
 from kilonova.core import clock, states
+from kilonova.core.context import Context
 from kilonova.core.server import Server
 from kilonova.db.queries import block_devices, requests, servers
 from kilonova.sql.engine import Connection
@@ -58,8 +59,10 @@ def release(world: World, run: Run) -> Done:
     if vifs or wanted:  # a build that could not be undone may have left ports that the row does not know
         own = [vif["id"] for vif in vifs if not vif["ours"]]
         ports.release(world, run.subject, own + [entry["port"] for entry in wanted if entry["port"]])
-    devices = block_devices.of(world.cells.database(run.database), run.subject)
-    disks.release(world, run.ctx, run.subject, devices)
+    if server is not None:
+        devices = block_devices.of(world.cells.database(run.database), run.subject)
+        owner = Context(user_id=server.user_id, project_id=server.project_id, overwrite=False)
+        disks.release(world, owner, run.subject, devices)
     world.placement.delete_allocations(run.subject)
     return Done()
 

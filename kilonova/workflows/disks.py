@@ -55,9 +55,14 @@ def _made_before(world: World, ctx: Context, device: BlockDevice) -> dict[str, A
 def attach(world: World, ctx: Context, server: Server, volume: str, *, look: bool) -> dict[str, Any]:
     """The attachment of a volume to a server's host, with its connection_info."""
     if look:
-        for found in world.volumes.list_attachments(ctx, volume_id=volume, instance_id=server.uuid):
+        for found in _attachments(world, volume, server.uuid):
             return connect(world, ctx, server, found["id"])
     return world.volumes.create_attachment(ctx, volume, server.uuid, connector=_connector(server))
+
+
+def _attachments(world: World, volume: str, server: str) -> list[dict[str, Any]]:
+    """Whoever asks: an administrator's project is not the volume's."""
+    return world.volumes.list_attachments(None, all_tenants=True, volume_id=volume, instance_id=server)
 
 
 def connect(world: World, ctx: Context, server: Server, attachment: str) -> dict[str, Any]:
@@ -70,7 +75,7 @@ def _connector(server: Server) -> dict[str, Any]:
 
 
 def release(world: World, ctx: Context, server: str, devices: list[BlockDevice]) -> None:
-    """Detach a server's volumes, for good, and delete those flagged for it.
+    """Detach a server's volumes, for good, and delete those flagged for it. ctx: in the server's project.
 
     What is gone already is fine. A volume that the volume service will not delete (it has snapshots, say) stays, with
     a line in the log: it is the user's, and no reason for the server to stay (workflow-facts 6.3).
@@ -101,7 +106,7 @@ def detach(world: World, ctx: Context, server: str, device: BlockDevice) -> str 
         found = _made_before(world, ctx, device)
         volume = found["id"] if found else None
     if volume is not None:
-        for attachment in world.volumes.list_attachments(ctx, volume_id=volume, instance_id=server):
+        for attachment in _attachments(world, volume, server):
             world.volumes.delete_attachment(ctx, attachment["id"])
     return volume
 

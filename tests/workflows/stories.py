@@ -9,7 +9,7 @@ from typing import Any
 from kilonova.compute.create import NewServers, create
 from kilonova.compute.delete import delete
 from kilonova.compute.lookup import ServerNotFound, find
-from kilonova.core.context import preserved
+from kilonova.core.context import Context, preserved
 from kilonova.core.errors import KilonovaError
 from kilonova.core.server import Server
 from kilonova.workflows.step import NOTHING, Done, Step
@@ -36,12 +36,13 @@ def boot(cloud: Cloud, count: int = 1, **values: Any) -> list[str]:
         return [server.uuid for server in create(cloud.world, cloud.context, new).servers]
 
 
-def remove(cloud: Cloud, uuid: str) -> None:
-    """Ask for a server's deletion; it may be gone already."""
+def remove(cloud: Cloud, uuid: str, context: Context | None = None) -> None:
+    """Ask for a server's deletion, as its owner or somebody else; it may be gone already."""
     with preserved():
-        cloud.context.update_store()
+        ctx = context or cloud.context
+        ctx.update_store()
         try:
-            delete(cloud.world, cloud.context, find(cloud.world, cloud.context, uuid))
+            delete(cloud.world, ctx, find(cloud.world, ctx, uuid))
         except ServerNotFound:
             return
 

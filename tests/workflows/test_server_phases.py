@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kilonova.core.context import Context
 from kilonova.core.server import Server
 from kilonova.db.queries import requests
 from tests.workflows.census import assert_stable, guests, living
@@ -165,3 +166,11 @@ def test_a_volume_to_be_deleted_with_its_server_goes_even_if_that_never_had_a_ho
     remove(cloud, uuid)
     cloud.run()
     assert assert_stable(cloud, kept_volumes=frozenset((kept,))) == {}
+
+
+def test_an_administrator_of_another_project_deletes_a_server_with_its_volumes(cloud: Cloud) -> None:
+    (uuid,) = booted(cloud, devices=from_volume())
+    admin = Context(user_id="a" * 32, project_id="e" * 32, roles=["admin"], is_admin=True, overwrite=False)
+    remove(cloud, uuid, admin)
+    cloud.run()
+    assert assert_stable(cloud) == {}
