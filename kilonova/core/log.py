@@ -170,6 +170,9 @@ def setup(conf: Any, service: str) -> None:
         name, _, level = pair.partition("=")
         logging.getLogger(name).setLevel(level.strip().upper())
     logging.captureWarnings(True)
+    # no line of ours shows caller, thread or process names: they are not looked up (logging HOWTO, Optimization)
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
 _FORMATS = (
