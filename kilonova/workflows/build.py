@@ -166,8 +166,10 @@ def devices(world: World, run: Run) -> Outcome:
 def _attached(
     world: World, run: Run, server: Server, mapped: list[BlockDevice], volumes: dict[str, dict[str, Any]], look: bool
 ) -> Done:
+    names = {device.uuid: device.device_name for device in mapped}
     attachments = {
-        uuid: disks.attach(world, run.ctx, server, volume["id"], look=look) for uuid, volume in volumes.items()
+        uuid: disks.attach(world, run.ctx, server, volume["id"], names[uuid], look=look)
+        for uuid, volume in volumes.items()
     }
     known = [msgspec.structs.replace(device, volume_id=volumes[device.uuid]["id"]) if device.uuid in volumes else device
              for device in mapped]  # fmt: skip

@@ -52,12 +52,14 @@ def _made_before(world: World, ctx: Context, device: BlockDevice) -> dict[str, A
     return None
 
 
-def attach(world: World, ctx: Context, server: Server, volume: str, *, look: bool) -> dict[str, Any]:
-    """The attachment of a volume to a server's host, with its connection_info."""
+def attach(
+    world: World, ctx: Context, server: Server, volume: str, device: str | None, *, look: bool
+) -> dict[str, Any]:
+    """The attachment of a volume to a server's host as a device (/dev/vdb …), with its connection_info."""
     if look:
         for found in _attachments(world, volume, server.uuid):
-            return connect(world, ctx, server, found["id"])
-    return world.volumes.create_attachment(ctx, volume, server.uuid, connector=_connector(server))
+            return connect(world, ctx, server, found["id"], device)
+    return world.volumes.create_attachment(ctx, volume, server.uuid, connector=_connector(server, device))
 
 
 def _attachments(world: World, volume: str, server: str) -> list[dict[str, Any]]:
@@ -65,13 +67,14 @@ def _attachments(world: World, volume: str, server: str) -> list[dict[str, Any]]
     return world.volumes.list_attachments(None, all_tenants=True, volume_id=volume, instance_id=server)
 
 
-def connect(world: World, ctx: Context, server: Server, attachment: str) -> dict[str, Any]:
-    """A reserved attachment, now to the server's host. AttachmentNotFound."""
-    return world.volumes.update_attachment(ctx, attachment, _connector(server))
+def connect(world: World, ctx: Context, server: Server, attachment: str, device: str | None) -> dict[str, Any]:
+    """A reserved attachment, now to the server's host as a device. AttachmentNotFound."""
+    return world.volumes.update_attachment(ctx, attachment, _connector(server, device))
 
 
-def _connector(server: Server) -> dict[str, Any]:
-    return {"host": server.host, "ip": "127.0.0.1", "initiator": f"iqn.2026-11.kilonova:{server.host}"}
+def _connector(server: Server, device: str | None) -> dict[str, Any]:
+    connector = {"host": server.host, "ip": "127.0.0.1", "initiator": f"iqn.2026-11.kilonova:{server.host}"}
+    return connector | {"mountpoint": device} if device else connector
 
 
 def release(world: World, ctx: Context, server: str, devices: list[BlockDevice]) -> None:

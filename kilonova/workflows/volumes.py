@@ -33,7 +33,7 @@ def connect(world: World, run: Run) -> Done:
     server = servers.get(world.cells.database(run.database), run.subject)
     if server is None:
         raise VolumeNotFound(volume=device.volume_id)
-    attachment = disks.connect(world, run.ctx, server, device.attachment_id or "")
+    attachment = disks.connect(world, run.ctx, server, device.attachment_id or "", device.device_name)
 
     def write(connection: Connection) -> None:
         block_devices.change(

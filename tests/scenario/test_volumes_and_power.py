@@ -55,7 +55,7 @@ def root_volume(client: Client, server: dict[str, Any]) -> dict[str, Any]:
     (row,) = server["os-extended-volumes:volumes_attached"]
     shown = volume_becomes(client, row["id"], "in-use")
     (attachment,) = shown["attachments"]
-    assert attachment["server_id"] == server["id"]
+    assert (attachment["server_id"], attachment["device"]) == (server["id"], "/dev/vda")
     assert server["image"] == ""
     return shown
 
@@ -107,7 +107,7 @@ def test_a_volume_is_attached_and_detached(demo: Client) -> None:
     made = demo.ok("POST", path, {"volumeAttachment": {"volumeId": disk, "tag": "data"}})["volumeAttachment"]
     assert made["volumeId"] == disk
     (attachment,) = volume_becomes(demo, disk, "in-use")["attachments"]
-    assert attachment["server_id"] == server
+    assert (attachment["server_id"], attachment["device"]) == (server, made["device"])
     assert [row["volumeId"] for row in demo.get(path)["volumeAttachments"]] == [disk]
     assert demo.status("POST", path, {"volumeAttachment": {"volumeId": disk}}) in (400, 409)
     demo.ok("DELETE", f"{path}/{disk}", status=202)
