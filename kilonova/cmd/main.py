@@ -25,6 +25,8 @@ COMMANDS: dict[str, str] = {
     "scheduler": "run a scheduler",
     "agent": "run an agent with simulated hypervisors",
     "embedded": "run the small identity, image, network and volume services",
+    "db": "make the tables of databases, or bring them up to date",
+    "cell": "register cells and take hosts into service",
 }
 """Subcommand to its line of help; its module is `kilonova.cmd.<name>`."""
 

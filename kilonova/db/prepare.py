@@ -18,3 +18,13 @@ def prepare_api(database: Database) -> None:
 def prepare_cell(database: Database) -> None:
     """The tables of a cell database, as of today. Raises what `sql.migrate.prepare` raises."""
     migrate.prepare(database, cell_schema.metadata, CELL_REVISIONS)
+
+
+def require_api(database: Database) -> None:
+    """Nothing for an API database that is as of today. Raises what `sql.migrate.require` raises."""
+    migrate.require(database, API_REVISIONS)
+
+
+def require_cell(database: Database) -> None:
+    """The same for a cell database."""
+    migrate.require(database, CELL_REVISIONS)

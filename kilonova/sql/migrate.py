@@ -18,7 +18,7 @@ from sqlalchemy import event
 from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
 
-from kilonova.core.errors import Conflict
+from kilonova.core.errors import Conflict, Unavailable
 from kilonova.sql.engine import Database
 
 VERSION_TABLE = "alembic_version"
@@ -40,6 +40,15 @@ class DatabaseNewer(Conflict):
         "The database {database} is at revision {revision}, which this version of Kilonova does not know:"
         " a newer version wrote it, so use that one."
     )
+
+
+class DatabaseOlder(Conflict):
+    code = "database_older"
+    message = "The database {database} is at revision {revision} and not at {newest} yet: run `kilonova db sync`."
+
+
+class DatabaseEmpty(Unavailable):
+    code, message = "database_empty", "The database {database} has no tables yet: run `kilonova db sync`."
 
 
 class DatabaseForeign(Conflict):
@@ -79,6 +88,18 @@ def prepare(
                 _upgrade(connection, scripts)
     finally:
         engine.dispose()
+
+
+def require(database: Database, scripts: str) -> None:
+    """Nothing for a database that is at the newest revision; DatabaseEmpty, DatabaseOlder or DatabaseNewer else."""
+    known, current = revisions(scripts), stamp(database)
+    shown = database.url.render_as_string(hide_password=True)
+    if current in (None, _MAKING):
+        raise DatabaseEmpty(database=shown)
+    if current not in known:
+        raise DatabaseNewer(database=shown, revision=current)
+    if current != known[-1]:
+        raise DatabaseOlder(database=shown, revision=current, newest=known[-1])
 
 
 def stamp(database: Database) -> str | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import sqlalchemy as sa
 
 from kilonova.core import clock
-from kilonova.core.errors import Unavailable
+from kilonova.core.errors import Conflict, Unavailable
 from kilonova.sql.address import shown
 from kilonova.sql.engine import Database, unreachable
 
@@ -24,6 +25,10 @@ _PING: Final = sa.text("SELECT 1")
 
 class DatabaseUnreachable(Unavailable):
     code, message = "database_unreachable", "The database {database} does not answer: {reason}."
+
+
+class DatabaseRefuses(Conflict):
+    code, message = "database_refuses", "The database {database} refuses: {reason}."
 
 
 def wait(
@@ -73,3 +78,13 @@ def reason(error: BaseException) -> str:
     lines = [line.strip() for line in words.splitlines() if line.strip()] or [type(cause).__name__]
     line = next((line for line in lines if "failed: " in line), lines[0])
     return line.rpartition("failed: ")[2].rstrip(".")
+
+
+@contextmanager
+def in_words(database: Database) -> Iterator[None]:
+    """What goes wrong with a database inside is DatabaseUnreachable or DatabaseRefuses, in the words of its driver."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        kind = DatabaseUnreachable if unreachable(error) else DatabaseRefuses
+        raise kind(database=shown(database.url), reason=reason(error)) from error
