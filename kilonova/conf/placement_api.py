@@ -13,6 +13,10 @@ OPTS = (
         help="Candidates found at most before the search ends; -1 leaves it to the built-in bound of work.",
     ),
     cfg.BoolOpt("randomize_allocation_candidates", default=False, help="Answer a random choice where there are more."),
+    cfg.StrOpt(
+        "allocation_candidates_generation_strategy", default="depth-first", choices=["depth-first", "breadth-first"],
+        help="Whether a limited answer exhausts one provider tree before the next, or takes of each in turn.",
+    ),
     cfg.StrOpt("incomplete_consumer_project_id", default=_NOBODY, help="Project of consumers written before 1.8."),
     cfg.StrOpt("incomplete_consumer_user_id", default=_NOBODY, help="User of consumers written before 1.8."),
 )

@@ -13,21 +13,24 @@ from kilonova.sql.engine import Database
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`[placement]` of the Placement service. max_candidates: -1 for the built-in bound of work only."""
+    """`[placement]` of the Placement service. max_candidates: -1 for the built-in bound of work only.
+    breadth: a limited answer covers many provider trees rather than all of one."""
 
     incomplete: Incomplete = field(default_factory=Incomplete)
     max_candidates: int = -1
     randomize: bool = False
     retries: int = 10
+    breadth: bool = True
 
 
 def settings(group: Any) -> Settings:
-    """The settings from the options of `conf.placement_api`."""
+    """The settings from the group `[placement]` of the Placement service's own configuration."""
     return Settings(
         Incomplete(group.incomplete_consumer_project_id, group.incomplete_consumer_user_id),
         group.max_allocation_candidates,
         group.randomize_allocation_candidates,
         max(1, group.allocation_conflict_retry_count),
+        group.allocation_candidates_generation_strategy == "breadth-first",
     )
 
 

@@ -48,8 +48,8 @@ def list_candidates(req: Request) -> Dated:
 
 
 def _find(req: Request, view: View) -> Answers:
-    query = candidate_query.read(req, view.names)
     settings = req.world.settings
+    query = replace(candidate_query.read(req, view.names), breadth=settings.breadth)
     wanted, cap = query.limit, settings.max_candidates
     if settings.randomize:
         query = replace(query, limit=None)

@@ -27,7 +27,8 @@ class Group:
 class Query:
     """A whole request. `nested` False: no two providers of one tree in an answer (microversions below 1.29).
 
-    isolate: every suffixed group on a provider of its own. limit: None for all answers. steps: the bound of work;
+    isolate: every suffixed group on a provider of its own. limit: None for all answers. breadth: a limit takes one
+    answer of each tree in turn, otherwise it exhausts a tree before the next. steps: the bound of work;
     a search that meets it answers what it has.
     """
 
@@ -38,6 +39,7 @@ class Query:
     root_forbidden: frozenset[int] = frozenset()
     limit: int | None = None
     nested: bool = True
+    breadth: bool = True
     steps: int = 200_000
 
 

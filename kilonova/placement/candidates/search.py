@@ -20,7 +20,7 @@ def find(snapshot: Snapshot, query: Query, *, sharing: int | None = None) -> Ans
     """All candidates for a request, or `limit` of them.
 
     sharing: the id of the trait by which a provider shares its inventory; None when it is not known yet. The order
-    is that of the snapshot's rows; with a limit one answer is taken of each tree in turn.
+    is that of the snapshot's rows; with a limit and `breadth` one answer is taken of each tree in turn.
     """
     slots = slots_of(query)
     if not slots:
@@ -113,14 +113,14 @@ def _alone(snapshot: Snapshot, shared: Rows, tied: Ties) -> Mask:
 
 
 def _packings(problem: Problem, budget: Budget, limit: int | None, distinct: bool) -> Iterator[Packing]:
-    """Every answer of every scope; with a limit one of each scope in turn.
+    """Every answer of every scope; with a limit and `breadth` one of each scope in turn.
 
     distinct: no answer can come twice, so that more than `limit` are not worth making.
     """
     product = join.products(problem)
     small = np.nonzero(product <= join.SMALL)[0]
     streams = (packings(problem, tree, budget) for tree in np.nonzero(product > join.SMALL)[0].tolist())
-    if limit is None:
+    if limit is None or not problem.query.breadth:
         for _, table in join.chunks(problem, small):
             budget.left -= len(table)
             yield from map(tuple, table.tolist())

@@ -92,6 +92,15 @@ def test_a_limit_takes_from_every_tree_in_turn(small: int) -> None:
     assert len({int(snapshot.root[rows[0]]) for rows in answers.rows}) == 3
 
 
+def test_without_breadth_a_limit_exhausts_a_tree_before_the_next() -> None:
+    world = [facts for id_ in (100, 200, 300) for facts in _host(id_, 4, 1)]
+    snapshot = arrange.build(world)
+    query = Query((Group("_a", ((1, 1),)), Group("_b", ((1, 1),))), isolate=True, limit=12, breadth=False)
+    answers = search.find(snapshot, query)
+    assert len(set(answers.rows)) == 12
+    assert len({int(snapshot.root[rows[0]]) for rows in answers.rows}) == 1
+
+
 def test_eight_equal_groups_on_eight_children_stop_at_the_limit() -> None:
     snapshot = arrange.build(_host(1, 8, 1))
     groups = tuple(Group(f"_{n}", ((1, 1),)) for n in range(8))
