@@ -102,12 +102,17 @@ def _engines(url: URL, pool_size: int, max_overflow: int) -> tuple[sa.Engine, sa
         reader = make_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
         for each in (writer, reader):
             event.listen(each, "connect", _sqlite_pragmas)
-        event.listen(writer, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+        event.listen(writer, "begin", _begin_immediate)
         return writer, reader
     common["pool_pre_ping"] = True
     writer = make_engine(url, isolation_level="READ COMMITTED", **common)
     reader = make_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
     return writer, reader
+
+
+def _begin_immediate(connection: Connection) -> None:
+    """By the driver itself: as a statement of SQLAlchemy it would cost as much as the rest of the transaction."""
+    connection.connection.driver_connection.execute("BEGIN IMMEDIATE")  # type: ignore[union-attr]
 
 
 def _sqlite_pragmas(connection: Any, _record: object) -> None:
