@@ -12,6 +12,7 @@ from kilonova.core.errors import Conflict, Invalid, NotFound
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.db.queries import flavors
 from kilonova.db.queries.flavors import FlavorFilter as FlavorFilter
+from kilonova.sql.engine import Connection
 
 
 class FlavorNotFound(NotFound):
@@ -136,9 +137,15 @@ def delete(world: World, flavor: FlavorSpec) -> None:
 
 
 def set_specs(world: World, flavor: FlavorSpec, specs: Mapping[str, Any]) -> None:
-    """Set some extra specs; values are stored as text."""
+    """Set some extra specs; values are stored as text. FlavorNotFound when it was deleted meanwhile."""
     with world.cells.api.write() as connection:
+        _keep(connection, flavor)
         flavors.set_specs(connection, flavor.id, {key: str(value) for key, value in specs.items()})
+
+
+def _keep(connection: Connection, flavor: FlavorSpec) -> None:
+    if not flavors.keep(connection, flavor.id):
+        raise FlavorNotFound(flavor=flavor.flavorid)
 
 
 def drop_spec(world: World, flavor: FlavorSpec, key: str) -> None:
@@ -163,6 +170,7 @@ def grant(world: World, flavor: FlavorSpec, project: str, *, refuse_public: bool
         raise ProjectUnknown(project=project)
     try:
         with world.cells.api.write() as connection:
+            _keep(connection, flavor)
             flavors.grant(connection, flavor.id, project)
     except Exception as error:
         if not flavors.taken(error):

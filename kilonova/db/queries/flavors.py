@@ -25,6 +25,7 @@ _DESCRIBE = (
     .where(_F.id == sa.bindparam("b_id"))
     .values(description=sa.bindparam("b_text"), updated_at=sa.bindparam("b_now"))
 )
+_KEEP = sa.select(_F.id).where(_F.id == sa.bindparam("b_id")).with_for_update()  # SQLite leaves the clause out
 _DELETE = sa.delete(flavors).where(_F.id == sa.bindparam("b_id"))
 _SET_SPEC = (
     sa.update(flavor_extra_specs)
@@ -137,6 +138,11 @@ def insert(connection: Connection, values: Mapping[str, Any]) -> int:
 def taken(error: Exception) -> bool:
     """Whether a unique value is there already."""
     return isinstance(error, sa.exc.IntegrityError)
+
+
+def keep(connection: Connection, flavor_id: int) -> bool:
+    """Keep a flavor from change and deletion until the transaction ends; False when it is gone."""
+    return connection.execute(_KEEP, {"b_id": flavor_id}).first() is not None
 
 
 def describe(connection: Connection, flavor_id: int, text: str | None) -> None:

@@ -171,6 +171,19 @@ def test_one_name_is_given_to_one_flavor_and_one_aggregate(admin: Client) -> Non
     admin.ok("DELETE", f"/os-aggregates/{made['id']}")
 
 
+def test_a_flavor_that_is_deleted_and_changed_at_once_breaks_nothing(admin: Client) -> None:
+    flavor = {"flavor": {"name": "brief", "id": "brief", "ram": 64, "vcpus": 1, "disk": 1}}
+    asked: list[tuple[str, str, Any]] = [
+        ("POST", "/flavors", flavor),
+        ("POST", "/flavors/brief/os-extra_specs", {"extra_specs": {"a": "1"}}),
+        ("POST", "/flavors/brief/action", {"addTenantAccess": {"tenant": admin.project}}),
+        ("DELETE", "/flavors/brief", None),
+    ]
+    answers = at_once(lambda number: admin.ask(*asked[number % 4]))
+    assert set(counted(answers)) <= {200, 202, 404, 409}
+    assert admin.status("DELETE", "/flavors/brief") in (202, 404)
+
+
 def test_one_name_is_given_to_one_project_and_one_user(admin: Client) -> None:
     values = {"name": "only", "domain_id": "default"}
     projects = at_once(lambda _: admin.ask("POST", "/v3/projects", {"project": values}, service="/identity"))
