@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it until a signal."""
-    from kilonova.wiring import services
+    from kilonova.wiring import agent
 
-    return process.run("agent", arguments, lambda conf: services.agent(conf))
+    return process.run("agent", arguments, lambda conf: agent.agent(conf))

@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it until a signal."""
-    from kilonova.wiring import services
+    from kilonova.wiring import compute_api
 
-    return process.run("api", arguments, lambda conf: services.api(conf, arguments.host, arguments.port))
+    return process.run("api", arguments, lambda conf: compute_api.api(conf, arguments.host, arguments.port))

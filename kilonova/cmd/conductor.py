@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it until a signal."""
-    from kilonova.wiring import services
+    from kilonova.wiring import conductor
 
-    return process.run("conductor", arguments, lambda conf: services.conductor(conf, arguments.instance))
+    return process.run("conductor", arguments, lambda conf: conductor.conductor(conf, arguments.instance))

@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it until a signal."""
-    from kilonova.wiring import services
+    from kilonova.wiring import small_services
 
-    return process.run("embedded", arguments, lambda conf: services.embedded(conf))
+    return process.run("embedded", arguments, lambda conf: small_services.embedded(conf))

@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it until a signal."""
-    from kilonova.wiring import services
+    from kilonova.wiring import placement
 
-    return process.run("placement", arguments, lambda conf: services.capacity(conf, arguments.host, arguments.port))
+    return process.run("placement", arguments, lambda conf: placement.capacity(conf, arguments.host, arguments.port))

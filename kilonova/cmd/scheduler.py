@@ -14,6 +14,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run it until a signal."""
-    from kilonova.wiring import services
+    from kilonova.wiring import scheduler
 
-    return process.run("scheduler", arguments, lambda conf: services.scheduler(conf, arguments.instance))
+    return process.run("scheduler", arguments, lambda conf: scheduler.scheduler(conf, arguments.instance))

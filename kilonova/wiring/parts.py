@@ -84,6 +84,11 @@ class Part:
     stop: Callable[[], Any]
 
 
+def process(parts: list[Any], databases: list[Database]) -> Cloud:
+    """A process without an HTTP port."""
+    return Cloud("", parts, databases, None)
+
+
 class Later:
     """A WSGI callable that is known only after its callers were made."""
 

@@ -1,0 +1,49 @@
+"""A conductor as a process of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.cells.cells import API, CELL0
+from kilonova.conductor.heartbeat import CONDUCTOR, Heartbeat
+from kilonova.conductor.reconcilers.network_cache import NetworkCache
+from kilonova.conductor.reports import AgentReports, NewHosts
+from kilonova.conductor.rounds import Rounds
+from kilonova.conductor.service import Conductor
+from kilonova.db.queries import cell_mappings
+from kilonova.wiring.parts import Cloud, Part, process
+from kilonova.wiring.region import Region, own_cell, region
+from kilonova.workflows.catalogue import WORKFLOWS, recorder
+
+
+def conductor(conf: Any, instance: int = 1) -> Cloud:
+    """A conductor: of its cell where `[database]` names one, and of the API database where it is at the top.
+
+    instance: tells several on one host apart; each must be the same after a restart.
+    """
+    ground = region(conf)
+    cell = own_cell(conf, ground.cells)
+    journals = [*([API, CELL0] if _at_top(conf, ground, cell) else []), *([cell] if cell else [])]
+    world = ground.world(journals)
+    me = conf.host if instance == 1 else f"{conf.host}:{instance}"
+    engine = Conductor(world, WORKFLOWS, recorder(), me=me, host=conf.host, told=NetworkCache(world).told)
+    more: dict[str, Any] = {}
+    parts: list[Any] = []
+    if cell is not None:
+        database = ground.cells.database(cell)
+        new_hosts = NewHosts.from_conf(conf, all_in_one=False)
+        more = AgentReports(
+            database, ground.cells.api, cell, ground.bus, new_hosts, engine.agent_seen, ground.directory
+        ).handlers()
+        parts.append(Heartbeat(database, me, CONDUCTOR, conf.report_interval))
+    parts.append(Part(lambda: engine.start(ground.bus, more), engine.close))
+    if API in journals:
+        parts.append(Rounds(world))
+    return process([Part(lambda: None, ground.bus.close), *parts], ground.databases)
+
+
+def _at_top(conf: Any, ground: Region, cell: str | None) -> bool:
+    if cell is None:
+        return True
+    row = next(row for row in cell_mappings.every(ground.cells.api) if row.uuid == cell)
+    return bool(row.transport_url in ("", conf.transport_url)) and bool(conf.api_database.connection)

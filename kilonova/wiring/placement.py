@@ -1,0 +1,32 @@
+"""Placement as a process of its own, or as a WSGI callable for another HTTP server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kilonova.conf import databases
+from kilonova.http import middleware
+from kilonova.http.auth import Auth
+from kilonova.http.server import HttpServer
+from kilonova.placement import app as placement
+from kilonova.placement.store.prepare import prepare as prepare_placement
+from kilonova.placement.world import settings as placement_settings
+from kilonova.wiring.broker import NeedsSetting
+from kilonova.wiring.parts import Cloud, WsgiApp, mounted
+from kilonova.wiring.www_authenticate import auth_uri
+
+
+def placement_app(conf: Any) -> WsgiApp:
+    """Placement as a WSGI callable, at the root and below `/placement`. conf: of the application `placement`."""
+    room = databases.open_database(conf, "placement_database")
+    prepare_placement(room)
+    app = placement.make_app(room, placement_settings(conf.placement), auth_uri=auth_uri(conf))
+    inner = middleware.pipeline(app, service="placement", settings=middleware.settings(conf), auth=Auth(conf))
+    return mounted({"placement": inner}, lambda: True, otherwise=inner)
+
+
+def capacity(conf: Any, host: str, port: int) -> Cloud:
+    """The Placement service."""
+    if not conf.placement_database.connection:
+        raise NeedsSetting(group="placement_database", name="connection")
+    return Cloud(f"http://{host}:{port}", [], [], HttpServer(placement_app(conf), host, port))

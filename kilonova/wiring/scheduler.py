@@ -1,0 +1,46 @@
+"""A scheduler as a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kilonova.bus.bus import Bus
+from kilonova.conductor.heartbeat import SCHEDULER, Heartbeat
+from kilonova.scheduler import settings as scheduler_settings
+from kilonova.scheduler.service import Scheduler
+from kilonova.wiring.parts import Cloud, Part, process
+from kilonova.wiring.region import region
+
+
+def scheduler(conf: Any, instance: int = 1) -> Cloud:
+    """A scheduler; any number may share the work."""
+    ground = region(conf)
+    deciding = Scheduler(ground.cells, ground.clients.placement, scheduler_settings.from_conf(conf))
+    handlers: dict[str, Any] = {
+        "select_destinations": deciding.select_destinations,
+        "hosts_changed": deciding.hosts_changed,
+    }
+    me = conf.host if instance == 1 else f"{conf.host}:{instance}"
+    parts: list[Any] = [Part(lambda: None, ground.bus.close), _Serving(ground.bus, "scheduler", handlers)]
+    first = next(iter(ground.cells), None)
+    if first is not None:
+        parts.append(Heartbeat(first.database, me, SCHEDULER, conf.report_interval))
+    return process(parts, ground.databases)
+
+
+class _Serving:
+    """Rows served on a bus between start and stop."""
+
+    def __init__(self, bus: Bus, topic: str, handlers: dict[str, Any]) -> None:
+        self._bus, self._topic, self._handlers = bus, topic, handlers
+        self._end: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._end = self._bus.serve(self._topic, self._handlers)
+
+    def stop(self) -> None:
+        """Serve no more."""
+        if self._end is not None:
+            self._end()

@@ -1,0 +1,51 @@
+"""The four small services as a process of their own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kilonova.clients.auth import rest_client
+from kilonova.conf.all_in_one import Secrets
+from kilonova.http.policy import Policy, compute_rules
+from kilonova.http.server import HttpServer
+from kilonova.http.transport import RoutedTransport, SocketTransport, WsgiTransport
+from kilonova.sql.engine import Database
+from kilonova.wiring.broker import NeedsSetting
+from kilonova.wiring.embedded import Embedded, EmbeddedSettings
+from kilonova.wiring.parts import Cloud, Later, clients_over, mounted
+
+
+def embedded(conf: Any) -> Cloud:
+    """The four small services over a socket."""
+    options = conf.embedded
+    for name in ("admin_password", "service_password"):
+        if not getattr(options, name):
+            raise NeedsSetting(group="embedded", name=name)
+    base = (options.base_url or f"http://{options.listen}:{options.listen_port}").rstrip("/")
+    root, opened = Later(), []
+
+    def database(service: str) -> Database:
+        url = options.connection
+        text = url.format(service=service) if url else f"sqlite:///{Path(conf.state_path) / service}.db"
+        opened.append(Database(text))
+        return opened[-1]
+
+    Path(conf.state_path).mkdir(parents=True, exist_ok=True)
+    transport = RoutedTransport({base: WsgiTransport(root)}, SocketTransport())
+    people = options.demo_password or options.admin_password
+    services = Embedded(
+        EmbeddedSettings(
+            base_url=base, image_dir=Path(options.image_dir or Path(conf.state_path) / "images"),
+            private_cidr=options.private_cidr, public_cidr=options.public_cidr,
+            secrets=Secrets(options.admin_password, people, people, options.service_password),
+            open=database, urls={"compute": options.compute_url, "placement": options.placement_url},
+        ),
+        conf, transport, Policy(compute_rules(), conf),
+    )  # fmt: skip
+    tokens = services.tokens("nova")
+    clients = clients_over(lambda group: rest_client(conf, group, transport, tokens))
+    apps, net = services.build(clients.images, options.compute_url)
+    cloud = Cloud(base, [net], opened, HttpServer(root, options.listen, options.listen_port))
+    root.app = mounted(apps, lambda: cloud.ready)
+    return cloud

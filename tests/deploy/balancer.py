@@ -1,0 +1,64 @@
+"""One address before several: each connection goes to the next backend that takes it, as a load balancer does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Balancer:
+    """`backends` are ports of this machine. It listens from `start` to `stop`, in a thread of its own."""
+
+    def __init__(self, port: int, backends: list[int]) -> None:
+        self.port, self._backends, self._turn = port, backends, 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="balancer", daemon=True)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        self._thread.start()
+        self._do(self._listen())
+
+    def stop(self) -> None:
+        """Close everything."""
+        self._do(self._end())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+
+    def _do(self, what: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(what, self._loop).result(10)
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=512)
+
+    async def _end(self) -> None:
+        self._server.close()
+        rest = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for _ in self._backends:
+            self._turn += 1
+            port = self._backends[self._turn % len(self._backends)]
+            try:
+                there, back = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                continue
+            await asyncio.gather(_pour(reader, back), _pour(there, writer))
+            return
+        writer.close()
+
+
+async def _pour(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    try:
+        while data := await source.read(1 << 16):
+            target.write(data)
+            await target.drain()
+    except OSError:
+        pass
+    finally:
+        target.close()
