@@ -98,8 +98,8 @@ def _list(noun: Noun) -> Callable[[Request], dict[str, Any]]:
         if noun in (GROUP, RULE):
             asked = [*req.query.get("project_id", ()), *req.query.get("tenant_id", ())]
             groups.ensure_default(caller, asked[0] if len(asked) == 1 else None)
-        rows, more = listing.listed(caller, noun, req.query)
         fields = _fields(req)
+        rows, more = listing.listed(caller, noun, req.query, fields)
         document: dict[str, Any] = {noun.plural: [noun.view(row, privileged=caller.privileged, fields=fields)
                                                   for row in rows]}  # fmt: skip
         if more:

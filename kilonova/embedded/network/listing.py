@@ -18,8 +18,13 @@ _MAX_PAGE = 1000
 _COUNT = re.compile(r"^[0-9]{1,9}$", re.ASCII)
 
 
-def listed(caller: Caller, noun: Noun, query: Mapping[str, Sequence[str]]) -> tuple[list[Row], bool]:
-    """The rows that match, one page of them, and whether more follow. Raises HTTPBadRequest for unknown arguments."""
+def listed(
+    caller: Caller, noun: Noun, query: Mapping[str, Sequence[str]], fields: Sequence[str] = ()
+) -> tuple[list[Row], bool]:
+    """The rows that match, one page of them, and whether more follow. Raises HTTPBadRequest for unknown arguments.
+
+    fields: the attributes that will be shown, all when it is empty; where these are stored, nothing is computed.
+    """
     where: dict[str, Any] = {}
     extra: list[sa.ColumnElement[bool]] = []
     for name, values in query.items():
@@ -36,8 +41,14 @@ def listed(caller: Caller, noun: Noun, query: Mapping[str, Sequence[str]]) -> tu
     with caller.world.database.read() as c:
         found = c.execute(statement, {f"w_{k}": v for k, v in where.items()} | {"me": caller.project_id}).mappings()
         rows, more = _paged(noun, [dict(row) for row in found], query)
-        noun.derive(c, rows)
+        if not fields or any(_computed(noun, name) for name in fields):
+            noun.derive(c, rows)
     return rows, more
+
+
+def _computed(noun: Noun, name: str) -> bool:
+    attribute = noun.attributes.get(name)
+    return attribute is not None and attribute.stored not in noun.columns
 
 
 def _is(noun: Noun, attribute: Attribute, *types: type[sa.types.TypeEngine[Any]]) -> bool:

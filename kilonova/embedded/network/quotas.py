@@ -39,6 +39,7 @@ _COUNT = {
         table.c.project_id == sa.bindparam("project", type_=sa.String))
     for name, (_, table) in LIMITS.items()
 }  # fmt: skip
+_USED = sa.select(*(statement.scalar_subquery().label(name) for name, statement in _COUNT.items()))
 _NOT_LIMITS = frozenset(("project_id", "tenant_id", "force", "check_limit"))
 _LOCKED = sa.select(QUOTAS.c.limits).where(
     QUOTAS.c.project_id == sa.bindparam("project", type_=sa.String)).with_for_update()  # fmt: skip
@@ -82,7 +83,7 @@ def details(caller: Caller, project: str) -> dict[str, dict[str, int]]:
     """Limit and use of each noun. Raises PolicyNotAuthorized."""
     limits = shown(caller, project)
     with caller.world.database.read() as c:
-        used = {name: c.execute(count, {"project": project}).scalar_one() for name, count in _COUNT.items()}
+        used = c.execute(_USED, {"project": project}).mappings().one()
     return {name: {"limit": limits[name], "used": used[name], "reserved": 0} for name in LIMITS}
 
 
