@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy.dialects import mysql, sqlite
 
 from kilonova.core import clock, json
 from kilonova.core.errors import KilonovaError
@@ -361,6 +361,8 @@ def _insert_absent(dialect: str, table: sa.Table) -> Any:
     if dialect == "sqlite":
         return _counted(sqlite.insert(table).on_conflict_do_nothing(index_elements=["id"]))
     if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql  # a thirtieth of a second, which a start on SQLite does not need
+
         return _counted(postgresql.insert(table).on_conflict_do_nothing(index_elements=["id"]))
     return _counted(mysql.insert(table).prefix_with("IGNORE"))
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql, postgresql
+from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Connection
 
 from kilonova.core import clock
@@ -33,14 +34,23 @@ _USED = sa.select(*_SUMS).where(
 )
 _USED_BY = _USED.where(_M.user_id == sa.bindparam("b_user"))
 _LOCKED = {"project_id": sa.bindparam("b_project"), "taken": 1}
-# One statement that takes the row's lock whether the row is there or not: with two, first requests would deadlock.
-_LOCK: dict[str, sa.Executable] = {
-    "postgresql": postgresql.insert(quota_locks)
-    .values(_LOCKED)
-    .on_conflict_do_update(index_elements=[quota_locks.c.project_id], set_={"taken": quota_locks.c.taken + 1}),
-    "mysql": mysql.insert(quota_locks).values(_LOCKED).on_duplicate_key_update(taken=quota_locks.c.taken + 1),
-}
-_LOCK["mariadb"] = _LOCK["mysql"]
+
+
+@cache
+def _lock(dialect: str) -> sa.Executable | None:
+    """One statement that takes the row's lock whether the row is there or not: with two, first requests would deadlock.
+
+    None on SQLite, where BEGIN IMMEDIATE has done that already.
+    """
+    if dialect == "sqlite":
+        return None
+    if dialect == "postgresql":
+        from sqlalchemy.dialects import postgresql  # a thirtieth of a second, which a start on SQLite does not need
+
+        insert = postgresql.insert(quota_locks).values(_LOCKED)
+        taken = {"taken": quota_locks.c.taken + 1}
+        return insert.on_conflict_do_update(index_elements=[quota_locks.c.project_id], set_=taken)
+    return mysql.insert(quota_locks).values(_LOCKED).on_duplicate_key_update(taken=quota_locks.c.taken + 1)
 
 
 class Used(NamedTuple):
@@ -53,8 +63,8 @@ class Used(NamedTuple):
 
 def lock(connection: Connection, project_id: str) -> None:
     """Make the counting requests of a project wait for each other until this transaction ends."""
-    statement = _LOCK.get(connection.dialect.name)
-    if statement is not None:  # on SQLite, BEGIN IMMEDIATE has done that already
+    statement = _lock(connection.dialect.name)
+    if statement is not None:
         connection.execute(statement, {"b_project": project_id})
 
 

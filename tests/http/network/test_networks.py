@@ -107,6 +107,9 @@ def test_lists_filter_choose_fields_sort_and_page(demo: Any) -> None:
     made = {name: demo.make("network", name=name)["id"] for name in ("c", "a", "b")}
     found = demo.get("/networks?name=a&name=b&fields=id&fields=name&sort_key=name&sort_dir=desc")["networks"]
     assert found == [{"id": made["b"], "name": "b"}, {"id": made["a"], "name": "a"}]
+    (known,) = demo.get("/networks?name=private")["networks"]
+    assert demo.get("/networks?name=private&fields=subnets")["networks"] == [{"subnets": known["subnets"]}]
+    assert known["subnets"]
     first = demo.get("/networks?limit=2&sort_key=name&project_id=pdemo")
     assert [row["name"] for row in first["networks"]] == ["a", "b"]
     rest = first["networks_links"][0]["href"].split("/v2.0")[1]
