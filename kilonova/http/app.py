@@ -47,6 +47,12 @@ class MalformedJson(Invalid):
     code, message = "malformed_json", "The request body is not valid JSON."
 
 
+class NestedTooDeeply(Invalid):
+    """The body has more levels than anything that is served."""
+
+    code, message = "nested_too_deeply", "The request body is nested more than {most} levels deep."
+
+
 class NullInQuery(Invalid):
     """A query parameter holds a null character."""
 
@@ -350,11 +356,26 @@ def _project_like(segment: str) -> bool:
     return bool(segment) and all(char in "0123456789abcdef-" for char in segment)
 
 
+_DEEPEST = 50  # levels of a body; no operation needs ten, and walking very deep ones would end the stack
+
+
 def _parse(data: bytes) -> Any:
     try:
-        return json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
         raise MalformedJson from None
+    if data.count(b"[") + data.count(b"{") > _DEEPEST and _is_deep(document):
+        raise NestedTooDeeply(most=_DEEPEST)
+    return document
+
+
+def _is_deep(document: Any) -> bool:
+    level = [document]
+    for _ in range(_DEEPEST):
+        inner = [value.values() if isinstance(value, dict) else value for value in level
+                 if isinstance(value, dict | list)]  # fmt: skip
+        level = [value for values in inner for value in values]
+    return bool(level)
 
 
 def _by_action(rows: list[Op], document: Any) -> list[Op]:

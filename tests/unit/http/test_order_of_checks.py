@@ -151,6 +151,20 @@ def test_an_action_is_an_object_with_one_known_name(body: bytes, version: str, s
     assert answer.status == status
 
 
+@pytest.mark.parametrize(("levels", "status"), [(40, 200), (51, 400), (900, 400), (20_000, 400)])
+@pytest.mark.parametrize("pair", ["[]", '{"a":}'], ids=["list", "object"])
+def test_a_body_has_an_end(levels: int, status: int, pair: str) -> None:
+    begin, end = pair[:-1], pair[-1]
+    body = (begin * (levels - 1) + '"x"' + end * (levels - 1)).join(('{"any": ', "}")).encode()
+    rows = Op("PUT", "/x", lambda req: {}, body=Obj(open=True))
+    assert ask(app(rows), "PUT", "/x", body).status == status
+
+
+def test_a_wide_body_is_not_a_deep_one() -> None:
+    rows = Op("PUT", "/x", lambda req: {}, body=Obj(open=True))
+    assert ask(app(rows), "PUT", "/x", b'{"a": [' + b"[]," * 1000 + b"{}]}").status == 200
+
+
 @pytest.mark.parametrize("media", [
     "", "application/json", "application/json; charset=utf-8", "APPLICATION/JSON", "text/plain",
     "application/vnd.openstack.compute+json",
