@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, cast
 
-from amqp.exceptions import AMQPError
+from amqp.exceptions import AccessRefused, AMQPError, NotAllowed
 from kombu.exceptions import KombuError
 from oslo_config import cfg
 
@@ -39,7 +39,7 @@ LOG = logging.getLogger(__name__)
 EXCHANGE = "kilonova"
 RABBIT_DEFAULTS: Mapping[str, Any] = {
     "rabbit_quorum_queue": True,  # waiting messages survive the broker; a classic queue of the library's does not
-    "rabbit_qos_prefetch_count": 16,  # without a limit all that waits goes to whoever asks first
+    "rabbit_qos_prefetch_count": 64,  # without a limit all that waits goes to whoever asks first
     "kombu_reconnect_delay": 0.1,
     "rabbit_retry_backoff": 1,
     "rabbit_interval_max": 2,  # after a broker's restart: back within 2 s instead of 8
@@ -111,6 +111,13 @@ def _check(own: cfg.ConfigOpts, groups: list[tuple[str | None, list[cfg.Opt]]]) 
         )
 
 
+def _brokers(options: cfg.ConfigOpts) -> str:
+    """Where the brokers are, to be told; without names and passwords."""
+    url = messaging.TransportURL.parse(options)
+    places = [f"{host.hostname or 'localhost'}:{host.port or 5672}" for host in url.hosts]
+    return f"{', '.join(places) or 'localhost:5672'} /{url.virtual_host or ''}"
+
+
 class AmqpBus:
     """See `bus.Bus`. Connections are made when they are first needed; `connect` makes them at once.
 
@@ -122,6 +129,7 @@ class AmqpBus:
         options = messaging_options(conf, url)
         self._seconds: dict[str, float] = {"short": conf.rpc_response_timeout, "long": conf.long_rpc_timeout}
         self._call_retries = _CLIENT_RETRIES if for_clients else None
+        self._brokers = _brokers(options)
         self._transport = messaging.get_rpc_transport(options)
         self._client = messaging.get_rpc_client(
             self._transport,
@@ -135,9 +143,11 @@ class AmqpBus:
         """Wait for the broker, and make the connections of a first call. To be called once, at start.
 
         The connection for answers is made without a limit of tries, so a first call would otherwise wait there.
+        ConfigError when the broker is there and refuses us.
         """
+        LOG.info("Connecting to the message broker at %s", self._brokers)
         nobody = self._client.prepare(topic=_NOBODY, timeout=self._seconds["short"])
-        with suppress(messaging.MessageUndeliverable):
+        with self._refusals(), suppress(messaging.MessageUndeliverable):
             nobody.call({}, _METHOD, message="")
 
     def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
@@ -167,7 +177,8 @@ class AmqpBus:
 
     def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
         """See `Bus.serve`. Waits for the broker. The queue of an address outlives its server: what is sent to it
-        meanwhile waits there. ValueError for a name that is no row, or an address that this bus serves already.
+        meanwhile waits there. ValueError for a name that is no row, or an address that this bus serves already;
+        ConfigError when the broker is there and refuses us.
         """
         server = _Server(self._transport, topic, checked(topic, handlers), address)
         key: object = (topic, address) if address else server
@@ -175,8 +186,10 @@ class AmqpBus:
             if key in self._servers:
                 raise ValueError(f"somebody serves {topic} at {address} already")
             self._servers[key] = server
+        LOG.info("Serving %s %s through the message broker at %s", topic, address, self._brokers)
         try:
-            server.start()
+            with self._refusals():
+                server.start()
         except BaseException:
             self._withdraw(key)
             raise
@@ -192,6 +205,15 @@ class AmqpBus:
             servers, self._servers = list(self._servers.values()), {}
         _together([server.stop for server in servers], "servers", _HANDLERS_END_WITHIN)
         _together([self._transport.cleanup], "groups of connections", _CONNECTIONS_END_WITHIN)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """A wrong password or virtual host is for the operator to mend; waiting does not help."""
+        try:
+            yield
+        except (AccessRefused, NotAllowed) as error:
+            words = f"The message broker at {self._brokers} refuses transport_url: {error.reply_text}"
+            raise ConfigError(words) from None
 
     def _stop(self, key: object, server: _Server) -> None:
         if self._withdraw(key) is server:

@@ -75,6 +75,19 @@ def test_connecting_to_a_broker_where_nobody_is_takes_no_answer(bus: AmqpBus) ->
         bus.cast(calls.wake_workflow, calls.Wake("api", "w"))
 
 
+def test_a_broker_that_refuses_us_is_said_in_one_sentence_without_the_password(rabbit_url: str) -> None:
+    begin, end = rabbit_url.split("@")
+    scheme, name = begin.split("//")
+    user = name.split(":")[0]
+    wrong = AmqpBus(load([], {"transport_url": f"{scheme}//{user}:hidden@{end}"}))
+    with pytest.raises(ConfigError, match="refuses transport_url") as caught:
+        wrong.connect()
+    assert "hidden" not in str(caught.value)
+    nowhere = AmqpBus(load([], {"transport_url": f"{rabbit_url}_not"}))
+    with pytest.raises(ConfigError, match="_not not found"):
+        nowhere.serve("conductor", {"wake_workflow": lambda ctx, r: None})
+
+
 def test_a_handler_that_takes_too_long_is_no_answer_and_a_long_call_may_take_longer(bus: AmqpBus) -> None:
     release = threading.Event()
 
