@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.http.compute.cloud import Client
 from tests.scenario.stage import (
     NETWORK,
+    NOTHING,
     PLACEMENT,
     VOLUME,
     Stage,
@@ -124,3 +126,15 @@ def test_what_a_server_had_still_works(lives: dict[str, Any]) -> None:
     delete(demo, made["running"], made["off"])
     assert here.used() == {}
     assert demo.status("GET", "/", service=PLACEMENT) == 200
+
+
+def test_hosts_that_are_no_longer_there_get_no_server_and_give_theirs_up(tmp_path: Path) -> None:
+    with stage(tmp_path / "state", hosts=3) as before:
+        old = [boot(before.demo.at(VERSION))["id"] for _ in range(3)]
+    with stage(tmp_path / "state", hosts=1) as after:
+        demo = after.demo.at(VERSION)
+        new = [boot(demo)["id"] for _ in range(3)]
+        hosts = {after.admin.get(f"/servers/{server}")["server"]["OS-EXT-SRV-ATTR:host"] for server in new}
+        assert hosts == {"sim-0001"}
+        delete(demo, *old, *new)
+        assert after.left() == NOTHING

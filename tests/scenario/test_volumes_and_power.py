@@ -112,7 +112,7 @@ def test_a_volume_is_attached_and_detached(demo: Client) -> None:
     assert demo.status("POST", path, {"volumeAttachment": {"volumeId": disk}}) in (400, 409)
     demo.ok("DELETE", f"{path}/{disk}", status=202)
     assert volume_becomes(demo, disk, "available")["attachments"] == []
-    assert demo.get(path)["volumeAttachments"] == []
+    until(lambda: demo.get(path)["volumeAttachments"] == [])
 
 
 def test_a_server_that_goes_gives_its_volume_back(demo: Client) -> None:
