@@ -17,8 +17,12 @@ def options(parser: argparse.ArgumentParser, *, inner: bool = False) -> None:
     text = f"a kilonova.conf, repeatable (default {DEFAULT_FILE}, where it is there)"
     place: dict[str, Any] = {"dest": "inner_config_file"} if inner else {}
     parser.add_argument("--config-file", type=Path, action="append", default=[], metavar="FILE", help=text, **place)
-    text = "wait so long for a database that does not answer yet (default 0)"
-    default = argparse.SUPPRESS if inner else 0.0
+    patience(parser, "a database", default=argparse.SUPPRESS if inner else 0.0)
+
+
+def patience(parser: argparse.ArgumentParser, what: str, default: float | str = 0.0) -> None:
+    """Add the option that says how long to wait."""
+    text = f"wait so long for {what} that does not answer yet (default 0)"
     parser.add_argument("--wait", type=_seconds, default=default, metavar="SECONDS", help=text)
 
 

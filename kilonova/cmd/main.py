@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "embedded": "run the small identity, image, network and volume services",
     "db": "make the tables of databases, or bring them up to date",
     "cell": "register cells and take hosts into service",
+    "bootstrap": "make users, roles, services and endpoints in an identity service",
 }
 """Subcommand to its line of help; its module is `kilonova.cmd.<name>`."""
 
@@ -60,7 +61,7 @@ def _parser(name: str | None) -> argparse.ArgumentParser:
         description="An OpenStack-compatible compute control plane.",
         epilog="`kilonova COMMAND --help` says what a command takes.",
     )
-    parser.add_argument("--version", action="version", version=f"kilonova {__version__}")
+    parser.add_argument("-V", "--version", action="version", version=f"kilonova {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command, text in COMMANDS.items():
         child = commands.add_parser(command, help=text, description=text[0].upper() + text[1:] + ".")
