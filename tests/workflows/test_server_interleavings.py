@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -99,7 +99,7 @@ class Interleavings(RuleBasedStateMachine):
             cloud.clock.seconds += orphan_allocations.GRACE_S + 1000
             cloud.work()
             assert [cloud.rounds.run(row.name) for row in RECONCILERS] == [0] * len(RECONCILERS)
-            for uuid in self.servers:
+            for uuid in assert_stable(cloud):  # those too whose request was killed before it was answered
                 remove(cloud, uuid)
             cloud.run()
             assert assert_stable(cloud) == {}
@@ -110,6 +110,6 @@ class Interleavings(RuleBasedStateMachine):
 
 TestInterleavings = Interleavings.TestCase
 TestInterleavings.settings = settings(
-    max_examples=50, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck),
-    derandomize=False, database=None,
+    max_examples=40, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck),
+    database=None, phases=(Phase.generate,),  # shrinking takes minutes: run it by hand
 )  # fmt: skip
