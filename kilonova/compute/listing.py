@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from kilonova.compute.world import World
 from kilonova.core import states
 from kilonova.core.context import Context
 from kilonova.core.errors import Forbidden, Invalid
+from kilonova.core.regex import holds, is_regex, matcher
 from kilonova.core.server import Server
 from kilonova.db.queries import flavors, requests, server_lists, servers
 from kilonova.db.queries.server_lists import Order, ServerFilter
@@ -122,10 +122,12 @@ def _from_cells(
     ip: Callable[[Server], bool] | None,
 ) -> list[Found]:  # fmt: skip
     merged: list[Found] = []
+    with_some = 0
     for cell in world.cells.every():
         got = server_lists.page(cell.database, wanted, order, room if ip is None else 100_000, after)
         merged += [Found(server, cell.uuid) for server in got if ip is None or ip(server)]
-    if len(world.cells.every()) > 1:
+        with_some += bool(got)
+    if with_some > 1:
         merged.sort(key=cmp_to_key(lambda a, b: _compare(order, a.server, b.server)))
     return merged
 
@@ -172,7 +174,7 @@ def _pending(
 def _matches(server: Server, tags: Sequence[str], wanted: ServerFilter) -> bool:
     if any(getattr(server, name) not in values for name, values in wanted.exact.items()):
         return False
-    if any(not re.search(text, str(getattr(server, name) or "")) for name, text in wanted.regex.items()):
+    if any(not holds(text, str(getattr(server, name) or "")) for name, text in wanted.regex.items()):
         return False
     if wanted.deleted or wanted.locked:
         return False
@@ -209,27 +211,26 @@ def _address_filter(filters: Mapping[str, list[str]]) -> Callable[[Server], bool
     patterns = []
     for name, version in (("ip", 4), ("ip6", 6)):
         if name in filters:
-            patterns.append((version, _pattern(name, filters[name][-1])))
+            patterns.append((version, matcher(_pattern(name, filters[name][-1]))))
     if not patterns:
         return None
 
     def check(server: Server) -> bool:
         fixed = [address for vif in server.network_info for address in vif["fixed_ips"]]
         return all(
-            any(address["version"] == version and pattern.search(address["address"]) for address in fixed)
-            for version, pattern in patterns
+            any(address["version"] == version and matches(address["address"]) for address in fixed)
+            for version, matches in patterns
         )
 
     return check
 
 
-def _pattern(name: str, text: str) -> re.Pattern[str]:
-    try:
-        if not text:
-            raise FilterInvalid(name=name, why="it is empty.")
-        return re.compile(text)
-    except re.error:
-        raise FilterInvalid(name=name, why=f"{text!r} is no regular expression.") from None
+def _pattern(name: str, text: str) -> str:
+    if not text:
+        raise FilterInvalid(name=name, why="it is empty.")
+    if not is_regex(text):
+        raise FilterInvalid(name=name, why=f"{text!r} is no regular expression.")
+    return text
 
 
 def _filter(world: World, ctx: Context, asked: Asked) -> ServerFilter | None:
@@ -241,7 +242,7 @@ def _filter(world: World, ctx: Context, asked: Asked) -> ServerFilter | None:
         if name in _EXACT:
             exact[_EXACT[name]] = [values[-1]]
         elif name in _REGEX:
-            regex[_REGEX[name]] = _pattern(name, values[-1]).pattern
+            regex[_REGEX[name]] = _pattern(name, values[-1])
     if not asked.all_tenants:
         exact["project_id"] = [ctx.project_id]
     since = moment("changes-since", filters["changes-since"][-1]) if "changes-since" in filters else None

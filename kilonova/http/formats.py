@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from kilonova.core import ids
+from kilonova.core.regex import is_regex
 
 _FQDN = re.compile(r"\A[a-zA-Z0-9-._]+\Z")
 _HOSTNAME = re.compile(r"\A[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?\Z")
@@ -100,16 +101,8 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "tag": tag,
     "device": lambda text: bool(_DEVICE.match(text)),
     "date-time": date_time,
-    "regex": lambda text: _is_regex(text),
+    "regex": is_regex,
 }
-
-
-def _is_regex(text: str) -> bool:
-    try:
-        re.compile(text)
-    except re.error:
-        return False
-    return bool(text)
 
 
 _WORDS = {

@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.engine import Connection as Connection  # for the rooms that do not import sqlalchemy
 from sqlalchemy.pool import QueuePool
 
-from kilonova.core import json
+from kilonova.core import json, regex
 from kilonova.sql.address import make_engine, parse
 
 _open = threading.local()
@@ -120,3 +120,4 @@ def _sqlite_pragmas(connection: Any, _record: object) -> None:
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000", "foreign_keys=ON"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+    connection.create_function("regexp", 2, regex.holds, deterministic=True)

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from kilonova.core import clock
 from tests.http.bad_input.services import BY_NAME, TARGETS, UNKNOWN, Target
-from tests.http.compute.cloud import BASE, Client
+from tests.http.compute.cloud import BASE, Client, boot, remove
 
 LISTS = {
     "compute": "/servers", "placement": "/resource_providers", "identity": "/v3/projects", "image": "/v2/images",
@@ -170,3 +171,13 @@ def test_the_project_in_the_address_is_the_tokens_own(demo: Client, alt: Client)
 def test_an_odd_version_header_breaks_nothing(header: str, demo: Client) -> None:
     status, document, _ = ask(demo, BY_NAME["compute"], "GET", "/servers", OpenStack_API_Version=header)
     assert status in (200, 400), document
+
+
+@pytest.mark.parametrize("pattern", ["(a%2B)%2B$", "^(a|a)*$", "(.*)*(.*)*(.*)*b"])
+def test_no_expression_in_a_filter_holds_up_the_cloud(pattern: str, demo: Client, admin: Client) -> None:
+    made = boot(demo, name="a" * 254 + "!")["id"]
+    begin = clock.monotonic()
+    demo.ok("GET", f"/servers?name={pattern}")
+    admin.at("2.102").ok("GET", f"/flavors?name={pattern}")
+    assert clock.monotonic() - begin < 2
+    remove(demo, made)
