@@ -9,6 +9,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from kilonova import __version__
 from kilonova.cmd.client_files import FIRST_SERVER
+from kilonova.cmd.state_dir import CLIENT
 from kilonova.conf.all_in_one import AllInOne
 
 
@@ -45,7 +46,7 @@ def _get_client(state_dir: Path) -> str:
     if (checkout / "Makefile").is_file() and (checkout / "requirements-client.lock").is_file():
         root = shlex.quote(str(checkout))
         return f"make -C {root} client && . {root}/.venv-client/bin/activate"
-    venv = shlex.quote(str(state_dir / "client"))
+    venv = shlex.quote(str(state_dir / CLIENT))
     return f"python3 -m venv {venv} && . {venv}/bin/activate && pip install -q python-openstackclient osc-placement"
 
 

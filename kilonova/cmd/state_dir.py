@@ -5,6 +5,7 @@
     secrets.json  generated passwords, for the owner only
     process.json  pid and address of the process that runs, while it runs
     clouds.yaml   openrc      for clients, for the owner only
+    client        an environment with the openstack command, where `up` said how to make one; not the cloud's, so kept
     everything else belongs to `wiring`
 
 Nothing is written before the lock is held, and nothing at all to a directory that something else made.
@@ -27,6 +28,9 @@ from kilonova.core import clock, errors, ids
 
 FORMAT = 1
 """Raised when an older program could no longer use what a newer one wrote."""
+
+CLIENT = "client"
+_NOT_THE_CLOUDS = frozenset(("lock", CLIENT))
 
 
 class StateDirUnusable(errors.Unavailable):
@@ -200,9 +204,9 @@ def _check_format(path: Path) -> None:
 
 
 def _empty(path: Path) -> None:
-    """Remove everything but the lock; the stamp last, so that what is half emptied is still known as ours."""
+    """Remove the cloud's own; the stamp last, so that what is half emptied is still known as ours."""
     for entry in sorted(path.iterdir(), key=lambda entry: entry.name == "state.json"):
-        if entry.name == "lock":
+        if entry.name in _NOT_THE_CLOUDS:
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

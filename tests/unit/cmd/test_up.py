@@ -140,8 +140,10 @@ def test_fresh_forgets_everything(kilonova: Run, tmp_path: Path) -> None:
     kilonova("up", "--port", "0", "--detach", "--private-cidr", "127.100.0.0/16")
     first = (place / "secrets.json").read_text()
     kilonova("down")
+    (place / "client/bin").mkdir(parents=True)
     up = kilonova("up", "--port", "0", "--detach", "--fresh", "--private-cidr", "127.101.0.0/16")
     assert up.returncode == 0
+    assert (place / "client/bin").is_dir(), "the environment that `up` said how to make is no part of the cloud"
     assert not (place / "stopped").exists()
     assert (place / "secrets.json").read_text() != first
 
