@@ -21,11 +21,23 @@ def greeting(settings: AllInOne, base_url: str, seconds: float, *, detached: boo
         f"Kilonova {__version__} is at {base_url} with {hypervisors}.",
         "Guests are simulated: a server has its states, addresses and console log, but no machine runs in it.",
         f"Databases, passwords and the log are in {settings.state_dir}",
+        *_reach(settings.host, base_url),
         "",
         "For a first server, paste into another terminal:" if not detached else "For a first server, paste:",
         *(f"  {line}" for line in first_server_lines(settings.state_dir, base_url)),
         "",
         f"ready after {seconds:.1f} s; {stop} stops it, and the next start finds everything as it was",
+    ]
+
+
+def _reach(host: str, base_url: str) -> list[str]:
+    """What somebody has to know who listens on all addresses, so that clients elsewhere get through."""
+    if host not in ("0.0.0.0", "::"):
+        return []
+    here = urlsplit(base_url).hostname
+    return [
+        f"It listens on all addresses, and its catalogue says {here}: for clients on other machines, start it with "
+        "--host and the address by which they know this one."
     ]
 
 

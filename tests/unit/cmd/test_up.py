@@ -77,6 +77,13 @@ def test_the_greeting_has_three_lines_to_paste(kilonova: Run, tmp_path: Path) ->
     assert "NO_PROXY" not in out
 
 
+def test_who_listens_on_all_addresses_is_told_what_the_catalogue_says(kilonova: Run) -> None:
+    assert "all addresses" not in kilonova("up", "--port", "0", "--detach").stdout
+    kilonova("down")
+    out = kilonova("up", "--host", "0.0.0.0", "--port", "0", "--detach").stdout
+    assert "It listens on all addresses, and its catalogue says 127.0.0.1" in out
+
+
 def test_behind_a_proxy_the_lines_to_paste_go_past_it(kilonova: Run) -> None:
     behind = {"http_proxy": "http://127.0.0.1:9", "no_proxy": "example.org"}
     out = kilonova("up", "--port", "0", "--detach", **behind).stdout
