@@ -82,7 +82,8 @@ class Request:
     """A request on its way through an operation."""
 
     __slots__ = (
-        "app", "body", "ctx", "environ", "op", "path", "project_in_url", "query", "relaxed", "target", "version",
+        "_answers", "_base_url", "app", "body", "ctx", "environ", "op", "path", "project_in_url", "query", "relaxed",
+        "target", "version",
     )  # fmt: skip
 
     def __init__(self, app: App, environ: dict[str, Any], ctx: Context | None) -> None:
@@ -97,6 +98,8 @@ class Request:
         self.target: Any = None
         self.project_in_url = ""
         self.relaxed = app.service.relaxed
+        self._base_url = ""
+        self._answers: dict[tuple[str, Any, Any], bool] = {}
 
     @property
     def world(self) -> Any:
@@ -121,7 +124,14 @@ class Request:
     def allowed(self, rule: str, target: Any = None) -> bool:
         """Whether the policy lets the caller do this; the caller's own project is the target when none is given."""
         policy = self.app.service.policy
-        return policy is None or bool(policy.allowed(rule, self.ctx, self.policy_target(target)))
+        if policy is None:
+            return True
+        fields = self.policy_target(target)
+        asked = (rule, fields["project_id"], fields["user_id"])
+        known = self._answers.get(asked)  # a list asks the same of each of its objects
+        if known is None:
+            known = self._answers[asked] = bool(policy.allowed(rule, self.ctx, fields))
+        return known
 
     def authorize(self, rule: str, target: Any = None) -> None:
         """Raise Forbidden, naming the rule, unless the policy lets the caller do this."""
@@ -148,7 +158,9 @@ class Request:
     @property
     def base_url(self) -> str:
         """`scheme://host/prefix` of the application, without a slash at the end."""
-        return self.host_url + str(self.environ.get("SCRIPT_NAME", ""))
+        if not self._base_url:
+            self._base_url = self.host_url + str(self.environ.get("SCRIPT_NAME", ""))
+        return self._base_url
 
     @property
     def path_info(self) -> str:

@@ -14,7 +14,7 @@ from kilonova.core import clock, states
 from kilonova.core.server import Server
 from kilonova.http.op import Request
 from kilonova.http.versions import span
-from kilonova.http.views import ABSENT, Getter, Out, View
+from kilonova.http.views import ABSENT, Getter, Out, View, attr
 
 _WITH_PROGRESS = frozenset(("ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"))
 _ATTRIBUTES = "os_compute_api:os-extended-server-attributes"
@@ -26,7 +26,7 @@ _ADMIN = {"show": "2.3", "detail": "2.3", "update": "2.75", "rebuild": "2.75"}
 
 def of(name: str) -> Getter:
     """A field of the server itself."""
-    return lambda shown, req: getattr(shown.server, name)
+    return attr(f"server.{name}")
 
 
 def links_to(req: Request, collection: str, identifier: str) -> list[dict[str, str]]:
