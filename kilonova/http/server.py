@@ -15,6 +15,7 @@ class HttpServer:
     def __init__(self, app: WsgiApp, host: str, port: int, threads: int = 8) -> None:
         self.app, self._host, self._port, self._threads = app, host, port, threads
         self._server: Any = None
+        self._sockets: dict[int, Any] = {}  # listeners (a name may have several addresses), connections, triggers
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -22,7 +23,7 @@ class HttpServer:
         from waitress.server import create_server
 
         self._server = create_server(
-            self.app, host=self._host, port=self._port, threads=self._threads, connection_limit=1000,
+            self.app, map=self._sockets, host=self._host, port=self._port, threads=self._threads, connection_limit=1000,
             asyncore_use_poll=True, outbuf_overflow=16 * 1024**2, max_request_header_size=64 * 1024,
             max_request_body_size=64 * 1024**3, ident=None, clear_untrusted_proxy_headers=False,
         )  # fmt: skip
@@ -31,19 +32,28 @@ class HttpServer:
 
     def stop(self) -> None:
         """Take no more requests; let the running ones end; close connections that clients have kept open."""
-        server = self._server
-        if server is None:
+        if self._server is None:
             return
-        server.accepting = False
-        server.task_dispatcher.shutdown()
-        server.trigger.pull_trigger(lambda: _close(server))  # its own thread does it, so that it need not time out
+        listeners = _listeners(self._sockets)
+        for listener in listeners:
+            listener.accepting = False
+        self._server.task_dispatcher.shutdown()
+        # its own thread closes what is open, so that it need not wait for it to time out
+        listeners[0].trigger.pull_trigger(lambda: _close(self._sockets))
         if self._thread is not None:
             self._thread.join(timeout=5)
         self._server = None
 
 
-def _close(server: Any) -> None:
+def _listeners(sockets: dict[int, Any]) -> list[Any]:
+    from waitress.server import BaseWSGIServer
+
+    return [one for one in sockets.values() if isinstance(one, BaseWSGIServer)]
+
+
+def _close(sockets: dict[int, Any]) -> None:
     """In the server's thread, which ends when its last connection is closed."""
-    for channel in list(server.active_channels.values()):
-        channel.close_when_flushed = True
-    server.close()
+    for listener in _listeners(sockets):
+        for channel in list(listener.active_channels.values()):
+            channel.close_when_flushed = True
+        listener.close()

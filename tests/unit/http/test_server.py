@@ -80,3 +80,22 @@ def test_the_address_is_free_afterwards(server: HttpServer, app: App, port: int)
     again = HttpServer(app, "127.0.0.1", port)
     again.start()
     again.stop()
+
+
+def test_a_name_with_several_addresses_is_served_at_each_and_stops_as_quickly(
+    app: App, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (f"127.0.0.{last}", port)) for last in (1, 2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", lambda *_: addresses)
+        server = HttpServer(app, "twice", port)
+        server.start()
+    for last in (1, 2):
+        connection = http.client.HTTPConnection(f"127.0.0.{last}", port, timeout=5)
+        connection.request("GET", "/")
+        assert connection.getresponse().read() == b"done"
+    began = clock.monotonic()
+    server.stop()
+    assert clock.monotonic() - began < 2
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), timeout=1)
