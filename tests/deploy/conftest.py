@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.deploy.deployment import Deployment, deployment
+from tests.deploy.deployment import HOSTS, deployment
+from tests.deploy.people import People
 
 
 @pytest.fixture(scope="session", params=["postgresql", "mariadb"])
-def deployed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """A deployment of two processes each, on each kind of database there is."""
+def people(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
+    """The users of a deployment of two processes each, on each kind of database there is."""
     with deployment(request.param, tmp_path_factory.mktemp("deploy")) as made:
-        yield made
+        found = People(made)
+        found.settle_in(2 * HOSTS)
+        yield found

@@ -61,6 +61,7 @@ class Deployment:
     ports: Ports
     config: Path
     url: Any
+    databases: tuple[str, ...] = DATABASES
     processes: dict[str, Process] = field(default_factory=dict)
 
     def add(self, name: str, *words: str) -> Process:
