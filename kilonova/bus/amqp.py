@@ -121,14 +121,14 @@ def _brokers(options: cfg.ConfigOpts) -> str:
 class AmqpBus:
     """See `bus.Bus`. Connections are made when they are first needed; `connect` makes them at once.
 
-    for_clients: calls are made while a client of the API waits, so they fail after about two seconds without a
-    broker. Otherwise, and for every cast, the sender waits until there is one.
+    for_clients: a client of the API waits while something is sent, so without a broker that fails after about two
+    seconds. Otherwise the sender waits until there is one.
     """
 
     def __init__(self, conf: cfg.ConfigOpts, url: str | None = None, *, for_clients: bool = False) -> None:
         options = messaging_options(conf, url)
         self._seconds: dict[str, float] = {"short": conf.rpc_response_timeout, "long": conf.long_rpc_timeout}
-        self._call_retries = _CLIENT_RETRIES if for_clients else None
+        self._retries = _CLIENT_RETRIES if for_clients else None
         self._brokers = _brokers(options)
         self._transport = messaging.get_rpc_transport(options)
         self._client = messaging.get_rpc_client(
@@ -160,7 +160,7 @@ class AmqpBus:
         short, seconds = self._seconds["short"], self._seconds[row.timeout]
         # The server of a long call says every so often that it is at work, or the caller waits no longer.
         line = self._client.prepare(
-            topic=row.topic, server=to or None, timeout=seconds, retry=self._call_retries,
+            topic=row.topic, server=to or None, timeout=seconds, retry=self._retries,
             call_monitor_timeout=short if seconds > short else None,
         )  # fmt: skip
         with _our_errors(row, to):
@@ -168,12 +168,12 @@ class AmqpBus:
         return cast(Rep, codec.decode_reply(row, reply.encode()))
 
     def cast(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> None:
-        """See `Bus.cast`. Returns when the broker has the message; waits for a broker that is away."""
+        """See `Bus.cast`. Returns when the broker has the message; waits for one that is away, unless for clients."""
         if row.kind != "cast":
             raise TypeError(f"{row.name} is called, not cast")
         data = codec.encode_request(row, request, ctx or current()).decode()
         with _our_errors(row, to):
-            self._client.prepare(topic=row.topic, server=to or None).cast({}, _METHOD, message=data)
+            self._client.prepare(topic=row.topic, server=to or None, retry=self._retries).cast({}, _METHOD, message=data)
 
     def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
         """See `Bus.serve`. Waits for the broker. The queue of an address outlives its server: what is sent to it

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from kilonova.bus.calls import Wake, wake_workflow
 from kilonova.clients.volumes import VolumeUnusable
 from kilonova.compute import actions, lookup
 from kilonova.compute.lookup import Found, in_cell
+from kilonova.compute.waking import wake
 from kilonova.compute.world import World
 from kilonova.core import ids
 from kilonova.core.context import Context
@@ -96,7 +96,7 @@ def attach(
     except Exception:
         world.volumes.delete_attachment(ctx, reserved)
         raise
-    world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=ctx)
+    wake(world, cell, workflow, ctx)
     return added
 
 
@@ -175,7 +175,7 @@ def detach(world: World, ctx: Context, found: Found, volume_id: str, *, shelved_
     except VolumeUnusable as error:
         raise DetachInvalid(volume=volume_id, why=error.text) from None
     workflow = _begin_detach(world, ctx, server, cell, device)
-    world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=ctx)
+    wake(world, cell, workflow, ctx)
 
 
 def _begin_detach(world: World, ctx: Context, server: Server, cell: str, device: BlockDevice) -> str:

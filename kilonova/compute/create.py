@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from kilonova.bus.calls import Wake, wake_workflow
 from kilonova.cells.cells import API
 from kilonova.compute import boot_devices, boot_networks, images, quotas, zones
 from kilonova.compute.boot_devices import Devices
@@ -18,6 +17,7 @@ from kilonova.compute.flavors import for_boot as flavor_for_boot
 from kilonova.compute.groups import group_of_hint, join
 from kilonova.compute.keypairs import for_boot as key_for_boot
 from kilonova.compute.names import hostname_of, numbered
+from kilonova.compute.waking import wake
 from kilonova.compute.world import World
 from kilonova.core import clock, ids
 from kilonova.core.context import Context
@@ -229,7 +229,7 @@ def _store(
             id=workflow, name="boot", subject=servers[0].uuid, params=params, context=ctx.to_message()
         )
         journal.insert(connection, tables, row)
-    world.bus.cast(wake_workflow, Wake(API, workflow), ctx=ctx)
+    wake(world, API, workflow, ctx)
     return Created(servers, server.reservation_id, password)
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from kilonova.bus.calls import Wake, wake_workflow
 from kilonova.cells.cells import CELL0
 from kilonova.compute import actions
 from kilonova.compute.lookup import Found, ServerNotFound
+from kilonova.compute.waking import wake
 from kilonova.compute.world import World
 from kilonova.core import clock, ids
 from kilonova.core.context import Context
@@ -75,7 +75,7 @@ def _in_cell(world: World, ctx: Context, uuid: str, cell: str) -> None:
         raise actions.WrongState(action="delete", server=uuid, what="task_state", value="changing")
     with world.cells.api.write() as connection:
         requests.queue_delete(connection, uuid)
-    world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=ctx)
+    wake(world, cell, workflow, ctx)
 
 
 def _start(world: World, ctx: Context, server: Server, cell: str, workflow: str) -> bool:
@@ -105,7 +105,7 @@ def again(world: World, server: Server, cell: str) -> bool:
             return False
         records.start(connection, server.uuid, _ROW.action, ctx)
         journal.insert(connection, tables, row)
-    world.bus.cast(wake_workflow, Wake(cell, row.id), ctx=ctx)
+    wake(world, cell, row.id, ctx)
     return True
 
 

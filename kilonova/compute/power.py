@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kilonova.bus.calls import Wake, wake_workflow
 from kilonova.compute import actions
 from kilonova.compute.actions import Action
 from kilonova.compute.lookup import Found, ServerNotFound, in_cell
+from kilonova.compute.waking import wake
 from kilonova.compute.world import World
 from kilonova.core import ids, states
 from kilonova.core.context import Context
@@ -45,7 +45,7 @@ def start(world: World, ctx: Context, found: Found, name: str) -> None:
             id=workflow, name="power", subject=server.uuid, params=params, context=ctx.to_message()
         )
         journal.insert(connection, tables, new)
-    world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=ctx)
+    wake(world, cell, workflow, ctx)
 
 
 def _lost(row: Action, now: Server | None, before: Server) -> actions.WrongState:
