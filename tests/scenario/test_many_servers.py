@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -76,9 +77,9 @@ def test_a_range_of_servers_is_cut_to_what_the_quota_leaves(tmp_path: Path) -> N
 
 
 def test_servers_spread_over_two_hundred_hosts(tmp_path: Path) -> None:
-    began = clock.monotonic()
+    began = time.process_time()
     with stage(tmp_path / "state", hosts=200) as here:
-        assert clock.monotonic() - began < 10, "a cloud of 200 hosts starts in about a second"
+        assert time.process_time() - began < 4, "200 hosts cost a second or so of processor"
         unlimited(here)
         admin = here.admin.at(VERSION)
         up = [row for row in admin.get("/os-services?binary=nova-compute")["services"] if row["state"] == "up"]
