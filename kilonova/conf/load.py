@@ -19,7 +19,6 @@ from oslo_config import cfg
 from kilonova.conf import (
     api,
     compute,
-    conductor,
     database,
     default,
     embedded,
@@ -47,7 +46,6 @@ COMPUTE: Options = {
     "cinder": services.CINDER,
     "embedded": embedded.OPTS,
     "compute": compute.OPTS,
-    "conductor": conductor.OPTS,
     "database": database.OPTS,
     "filter_scheduler": filter_scheduler.OPTS,
     "glance": services.GLANCE,

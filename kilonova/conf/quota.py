@@ -15,7 +15,4 @@ OPTS = (
     cfg.IntOpt("key_pairs", default=100, min=-1, help="Key pairs of a user."),
     cfg.IntOpt("server_groups", default=10, min=-1, help="Server groups of a project."),
     cfg.IntOpt("server_group_members", default=10, min=-1, help="Servers of a group."),
-    cfg.BoolOpt(
-        "recheck_quota", default=True, help="Count again after the resource was made, and take it back when over.",
-    ),
 )

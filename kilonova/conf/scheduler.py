@@ -7,7 +7,6 @@ from oslo_config import cfg
 OPTS = (
     cfg.IntOpt("max_attempts", default=3, min=1, help="Hosts tried for one server."),
     cfg.IntOpt("max_placement_results", default=1000, min=1, help="Most candidates asked of placement."),
-    cfg.IntOpt("workers", min=0, help="Scheduler processes; unset is the number of CPUs."),
     cfg.IntOpt(
         "discover_hosts_in_cells_interval", default=-1, min=-1,
         help="Seconds between looks for new hosts; -1 never.",

@@ -12,11 +12,7 @@ from kilonova.conf.load import APPLICATIONS
 PACKAGE = Path(kilonova.__file__).parent
 
 # This list may only shrink: each entry is a promise to an operator that is not kept yet.
-UNREAD = frozenset((
-    # separate processes will read them
-    ("conductor", "workers"), ("scheduler", "workers"),
-    ("quota", "recheck_quota"),
-))  # fmt: skip
+UNREAD: frozenset[tuple[str, str]] = frozenset()
 
 READ_WHOLE = {"cors"}  # handed to oslo.middleware as a whole (kilonova.http.middleware)
 
