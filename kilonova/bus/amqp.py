@@ -52,6 +52,7 @@ _NOBODY = "nobody"
 _HANDLERS_END_WITHIN = 30.0  # seconds
 _CONNECTIONS_END_WITHIN = 5.0  # they want a broker to say good-bye to
 _CLIENT_RETRIES = 1  # a second or two; 0 would fail for good on a connection that the broker has closed meanwhile
+_SILENCE = 10  # seconds that the server of a long call may say nothing; whole ones, two at least
 _BROKER_ERRORS = (messaging.MessagingException, AMQPError, KombuError, OSError)
 # The library registers these on oslo.config's global object only, the second not in every release.
 _STRAY_GROUPS = {
@@ -158,10 +159,11 @@ class AmqpBus:
             raise RuntimeError(f"call {row.name} inside a write transaction")
         data = codec.encode_request(row, request, ctx or current()).decode()
         short, seconds = self._seconds["short"], self._seconds[row.timeout]
-        # The server of a long call says every so often that it is at work, or the caller waits no longer.
+        # The server of a long call says every so often that it is at work, or the caller waits no longer: who took
+        # the message may have died with it.
         line = self._client.prepare(
             topic=row.topic, server=to or None, timeout=seconds, retry=self._retries,
-            call_monitor_timeout=short if seconds > short else None,
+            call_monitor_timeout=min(short, _SILENCE) if seconds > short else None,
         )  # fmt: skip
         with _our_errors(row, to):
             reply: str = line.call({}, _METHOD, message=data)
