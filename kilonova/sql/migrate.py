@@ -42,7 +42,7 @@ class DatabaseNewer(Conflict):
     )
 
 
-class DatabaseOlder(Conflict):
+class DatabaseOlder(Unavailable):
     code = "database_older"
     message = "The database {database} is at revision {revision} and not at {newest} yet: run `kilonova db sync`."
 
