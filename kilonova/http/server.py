@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,6 +23,7 @@ class HttpServer:
         """Bind and serve. OSError when the address cannot be had."""
         from waitress.server import create_server
 
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # it warns of each request that waits a moment
         self._server = create_server(
             self.app, map=self._sockets, host=self._host, port=self._port, threads=self._threads, connection_limit=1000,
             asyncore_use_poll=True, outbuf_overflow=16 * 1024**2, max_request_header_size=64 * 1024,
