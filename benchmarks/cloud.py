@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import process, report
-from benchmarks.target import Api, Target, busy_cores, log_in, openrc, pids_in
+from benchmarks.target import Api, Refused, Target, busy_cores, log_in, openrc, pids_in
 
 Figures = dict[str, Any]
-PATIENCE = 600.0  # seconds for a batch to become ACTIVE, or to go
+PATIENCE = 300.0  # seconds for a batch to become ACTIVE, or to go
 
 
 # -- measuring ------------------------------------------------------------------------------------------------------
@@ -145,7 +145,9 @@ def remove(target: Target, prefix: str, clients: int) -> Figures:
             own, spent = target.compute(), []
             for server in found[number::clients]:
                 started = time.perf_counter()
-                own.send("DELETE", f"/servers/{server}")
+                status, _, body = own.send("DELETE", f"/servers/{server}")
+                if status not in (204, 404):
+                    raise Refused(f"DELETE {server}: {status} {body[:300]!r}")
                 spent.append(time.perf_counter() - started)
             return spent
 
@@ -299,14 +301,25 @@ def kilonova(chosen: argparse.Namespace) -> Figures:
 
 
 def _many(hosts: int, seconds: float) -> Figures:
-    """Start with many hosts, twice; what it costs to do nothing."""
+    """Start with many hosts, twice: until it is ready, until it rests; what it costs to do nothing."""
     with tempfile.TemporaryDirectory() as directory:
         with process.running(Path(directory), hosts) as cloud:
-            first = cloud.ready_s
+            target = log_in("kilonova", cloud.login, [cloud.pid])
+            first = {"ready_s": cloud.ready_s, "known_s": round(cloud.ready_s + _until_it_rests(target), 1)}
         with process.running(Path(directory), hosts) as cloud:
             target = log_in("kilonova", cloud.login, [cloud.pid])
-            time.sleep(5)
-            return {"ready_s": first, "again_s": cloud.ready_s} | idle(target, seconds)
+            _until_it_rests(target)
+            return first | {"again_s": cloud.ready_s} | idle(target, seconds)
+
+
+def _until_it_rests(target: Target) -> float:
+    """Seconds until it uses less than a tenth of a core for two seconds: until then it still reports its hosts."""
+    started, calm = time.perf_counter(), 0
+    while calm < 2:
+        before = target.cpu()
+        time.sleep(1)
+        calm = calm + 1 if target.cpu() - before < 0.1 else 0
+    return time.perf_counter() - started - calm
 
 
 def _say(text: str) -> None:

@@ -186,13 +186,9 @@ def family(roots: Iterable[int]) -> list[Process]:
 
 
 def pids_in(directory: Path) -> list[int]:
-    """The ids in the *.pid files of a directory."""
-    found = []
-    for path in sorted(directory.glob("*.pid")):
-        text = path.read_text().strip()
-        if text.isdigit():
-            found.append(int(text))
-    return found
+    """The ids that the *.pid files of a directory begin with."""
+    words = [path.read_text().split()[:1] for path in sorted(directory.glob("*.pid"))]
+    return [int(first) for word in words for first in word if first.isdigit()]
 
 
 def busy_cores() -> tuple[float, float]:
