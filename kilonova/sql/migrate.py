@@ -24,6 +24,10 @@ from kilonova.sql.engine import Database
 VERSION_TABLE = "alembic_version"
 _MAKING = "making"  # the stamp of a database whose tables are being made: where DDL commits by itself, a crash shows
 _LOCK_SECONDS = 60
+_POSTGRESQL_LOCK = sa.text("SELECT pg_advisory_lock(hashtext('kilonova.tables'))")
+_POSTGRESQL_UNLOCK = sa.text("SELECT pg_advisory_unlock(hashtext('kilonova.tables'))")
+_MARIADB_LOCK = sa.text(f"SELECT GET_LOCK(:name, {_LOCK_SECONDS})")
+_MARIADB_UNLOCK = sa.text("SELECT RELEASE_LOCK(:name)")
 
 _version = sa.Table(
     VERSION_TABLE,
@@ -78,7 +82,7 @@ def prepare(
         return
     engine = _engine(database)
     try:
-        with engine.begin() as connection, _alone(connection):
+        with engine.connect() as connection, _alone(connection), connection.begin():
             current = _stamp(connection)
             if current in (None, _MAKING):
                 _create(connection, metadata, known[-1], seed)
@@ -117,7 +121,7 @@ def upgrade(database: Database, scripts: str) -> None:
     """Run every revision that the database lacks, also from nothing at all."""
     engine = _engine(database)
     try:
-        with engine.begin() as connection, _alone(connection):
+        with engine.connect() as connection, _alone(connection), connection.begin():
             _upgrade(connection, scripts)
     finally:
         engine.dispose()
@@ -168,20 +172,24 @@ def _engine(database: Database) -> sa.Engine:
 
 @contextmanager
 def _alone(connection: Connection) -> Iterator[None]:
-    """No other process prepares this database meanwhile."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.text("SELECT pg_advisory_xact_lock(hashtext('kilonova.tables'))"))
-        yield
-    elif connection.dialect.name in ("mysql", "mariadb"):
-        name = {"name": f"kilonova.tables.{connection.engine.url.database}"[:64], "seconds": _LOCK_SECONDS}
-        if connection.execute(sa.text("SELECT GET_LOCK(:name, :seconds)"), name).scalar() != 1:
-            raise DatabaseBusy(database=_shown(connection), seconds=_LOCK_SECONDS)
-        try:
-            yield
-        finally:
-            connection.execute(sa.text("SELECT RELEASE_LOCK(:name)"), name)
+    """No other process prepares this database until everything is committed. On SQLite the transaction sees to it."""
+    dialect = connection.dialect.name
+    if dialect == "postgresql":
+        taken, freed, name = _POSTGRESQL_LOCK, _POSTGRESQL_UNLOCK, {}
+    elif dialect in ("mysql", "mariadb"):
+        name = {"name": f"kilonova.tables.{connection.engine.url.database}"[:64]}
+        taken, freed = _MARIADB_LOCK, _MARIADB_UNLOCK
     else:
         yield
+        return
+    if connection.execute(taken, name).scalar() in (0, None):
+        raise DatabaseBusy(database=_shown(connection), seconds=_LOCK_SECONDS)
+    connection.commit()
+    try:
+        yield
+    finally:
+        connection.execute(freed, name)
+        connection.commit()
 
 
 def _stamp(connection: Connection) -> str | None:

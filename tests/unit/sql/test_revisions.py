@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from kilonova.core import ids
+from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.sql import migrate
 from kilonova.sql.engine import Database
 from tools.migration import DATABASES
@@ -87,6 +89,28 @@ def test_revisions_from_nothing_lead_to_the_table_definitions(name: str, empty: 
     with upgraded._reader.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     assert shape(upgraded) == shape(made)
+
+
+def test_processes_that_start_at_once_make_a_database_and_its_rows_only_once(empty: Make) -> None:
+    database, together, wrong = empty(), threading.Barrier(6), []
+
+    def start() -> None:
+        own = Database(database.url.render_as_string(hide_password=False))
+        try:
+            together.wait()
+            prepare_placement(own)
+        except Exception as error:
+            wrong.append(error)
+        finally:
+            own.dispose()
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    prepare_placement(database)
 
 
 @pytest.mark.parametrize("name", DATABASES)
