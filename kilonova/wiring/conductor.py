@@ -10,10 +10,18 @@ from kilonova.conductor.reconcilers.network_cache import NetworkCache
 from kilonova.conductor.reports import AgentReports, NewHosts
 from kilonova.conductor.rounds import Rounds
 from kilonova.conductor.service import Conductor
+from kilonova.core.errors import Unavailable
+from kilonova.db.prepare import require_cell
 from kilonova.db.queries import cell_mappings
 from kilonova.wiring.parts import Cloud, Part, process
 from kilonova.wiring.region import Region, own_cell, region
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
+
+
+class CellZeroMissing(Unavailable):
+    """Servers that find no host have no place."""
+
+    code, message = "cell0_missing", "The registry has no cell0 yet: run `kilonova cell map_cell0`."
 
 
 def conductor(conf: Any, instance: int = 1) -> Cloud:
@@ -22,8 +30,12 @@ def conductor(conf: Any, instance: int = 1) -> Cloud:
     instance: tells several on one host apart; each must be the same after a restart.
     """
     ground = region(conf)
-    cell = own_cell(conf, ground.cells)
-    journals = [*([API, CELL0] if _at_top(conf, ground, cell) else []), *([cell] if cell else [])]
+    try:
+        cell = own_cell(conf, ground.cells)
+        journals = [*(_top_journals(ground) if _at_top(conf, ground, cell) else []), *([cell] if cell else [])]
+    except BaseException:
+        ground.close()
+        raise
     world = ground.world(journals)
     me = conf.host if instance == 1 else f"{conf.host}:{instance}"
     engine = Conductor(world, WORKFLOWS, recorder(), me=me, host=conf.host, told=NetworkCache(world).told)
@@ -40,6 +52,15 @@ def conductor(conf: Any, instance: int = 1) -> Cloud:
     if API in journals:
         parts.append(Rounds(world))
     return process([Part(lambda: None, ground.bus.close), *parts], ground.databases)
+
+
+def _top_journals(ground: Region) -> list[str]:
+    """The databases above the cells, which must have their tables."""
+    cell0 = next((cell for cell in ground.cells.every() if cell.uuid == CELL0), None)
+    if cell0 is None:
+        raise CellZeroMissing
+    require_cell(cell0.database)
+    return [API, CELL0]
 
 
 def _at_top(conf: Any, ground: Region, cell: str | None) -> bool:

@@ -18,6 +18,7 @@ from kilonova.compute.world import World
 from kilonova.conf import databases
 from kilonova.core import liveness
 from kilonova.core.errors import Invalid
+from kilonova.db.prepare import require_api, require_cell
 from kilonova.db.queries import cell_mappings, hosts
 from kilonova.db.queries.hosts import AgentDirectory
 from kilonova.http.transport import SocketTransport, socket_transport
@@ -55,9 +56,18 @@ class Region:
             journals=None if journals is None else tuple(journals),
         )  # fmt: skip
 
+    def close(self) -> None:
+        """Close all of it, for who cannot go on."""
+        self.bus.close()
+        for database in self.databases:
+            database.dispose()
+
 
 def region(conf: Any, *, for_clients: bool = False) -> Region:
-    """Open what the configuration names. The API database must have been made by `kilonova db sync`.
+    """Open what the configuration names.
+
+    The API database must be as `kilonova db sync` of this version leaves it: DatabaseEmpty, DatabaseOlder (both pass
+    when that is done), DatabaseNewer.
 
     for_clients: a client of the API waits for what is called over the bus.
     """
@@ -69,7 +79,9 @@ def region(conf: Any, *, for_clients: bool = False) -> Region:
         return database
 
     try:
-        cells = Cells(kept(databases.open_database(conf, "api_database")), lambda url: kept(open_cell(url)))
+        api = kept(databases.open_database(conf, "api_database"))
+        require_api(api)
+        cells = Cells(api, lambda url: kept(open_cell(url)))
     except BaseException:
         for database in opened:
             database.dispose()
@@ -117,10 +129,14 @@ def _clients(conf: Any) -> Clients:
 
 
 def own_cell(conf: Any, cells: Cells) -> str | None:
-    """The cell whose database the configuration names; None for a process above the cells."""
+    """The cell whose database the configuration names; None for a process above the cells.
+
+    CellNotMapped; and as for the API database when its tables are not of this version.
+    """
     if not conf.database.connection:
         return None
     for row in cell_mappings.every(cells.api):
         if row.uuid != CELL0 and row.database_connection == conf.database.connection:
+            require_cell(cells.database(row.uuid))
             return str(row.uuid)
     raise CellNotMapped(url=shown(parse(conf.database.connection)))
