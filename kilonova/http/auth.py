@@ -193,7 +193,10 @@ class Auth:
             started[:] = (status, headers)
             return lambda data: None
 
-        body = list(self._ready()(environ, start_response))
+        try:
+            body = list(self._ready()(environ, start_response))
+        except Exception as error:
+            return _cannot_ask(error), False
         environ.pop("keystone.token_auth", None)
         if environ.pop("kilonova.confirmed", False):
             return None, True
@@ -215,6 +218,18 @@ class Auth:
                 if self._protocol is None:
                     self._protocol = _protocol(self._conf, self._transport, self._overrides)
         return self._protocol
+
+
+def _cannot_ask(error: Exception) -> Refusal:
+    """What keystonemiddleware does not answer itself: wrong credentials, no endpoint in the catalogue, and the like."""
+    from keystoneauth1.exceptions import ClientException
+
+    if not isinstance(error, ClientException):
+        raise error
+    LOG.error("Tokens cannot be checked, see [keystone_authtoken]: %s", error)
+    text = b"The identity service cannot be asked about tokens."
+    headers = [("Content-Type", "text/plain; charset=UTF-8"), ("Content-Length", str(len(text)))]
+    return Refusal("503 Service Unavailable", headers, [text])
 
 
 def _seconds_left(info: Any) -> float:

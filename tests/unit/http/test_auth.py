@@ -158,6 +158,15 @@ def test_a_silent_identity_service_is_503_not_401(auth: Auth, keystone: Keystone
     assert ask(auth, x_auth_token="t")["refused"].startswith("503")
 
 
+def test_an_identity_service_without_the_endpoint_that_is_asked_for_is_503_and_said_in_the_log(
+    keystone: Keystone, caplog: pytest.LogCaptureFixture
+) -> None:
+    keystone.tokens["t"] = token("u1")
+    auth = Auth(load(), WsgiTransport(keystone), CREDENTIALS | {"interface": "admin"})
+    assert ask(auth, x_auth_token="t")["refused"].startswith("503")
+    assert "see [keystone_authtoken]: admin endpoint for identity service not found" in caplog.text
+
+
 def test_the_thread_has_its_context_back_afterwards(auth: Auth, keystone: Keystone) -> None:
     keystone.tokens["t"] = token("u1")
     mine = Context(user_id="me")
