@@ -14,10 +14,15 @@ from typing import Any
 
 from kilonova.clients.rest import EndpointNotFound, RemoteUnavailable, RestClient, Transport
 from kilonova.core import clock
+from kilonova.core.errors import Invalid
 
 LOG = logging.getLogger(__name__)
 
 RENEW_BEFORE = 120.0  # seconds before its end a token is renewed
+
+
+class CredentialsUnusable(Invalid):
+    code, message = "credentials_unusable", "The credentials of this service cannot be used: {reason}."
 
 
 class ServiceTokens:
@@ -79,20 +84,23 @@ class ServiceTokens:
 
 
 def service_tokens(conf: Any, groups: Sequence[str], transport: Transport) -> ServiceTokens:
-    """Tokens for the credentials of the first group that has an `auth_type`; ValueError when none has.
+    """Tokens for the credentials of the first group that has an `auth_type`. CredentialsUnusable.
 
     The options of the plugin are registered on `conf` by keystoneauth.
     """
-    from keystoneauth1 import loading, session
+    from keystoneauth1 import exceptions, loading, session
 
     from kilonova.clients import adapter
 
     for group in groups:
         loading.register_auth_conf_options(conf, group)
         if conf[group].auth_type or conf[group].auth_section:
-            plugin = loading.load_auth_from_conf_options(conf, group)
+            try:
+                plugin = loading.load_auth_from_conf_options(conf, group)
+            except exceptions.ClientException as error:
+                raise CredentialsUnusable(reason=f"[{group}]: {str(error).rstrip('.')}") from error
             return ServiceTokens(plugin, session.Session(auth=plugin, session=adapter.session(transport)))
-    raise ValueError(f"No credentials: set auth_type in one of the groups {', '.join(groups)}")
+    raise CredentialsUnusable(reason=f"auth_type is set in none of the groups {', '.join(groups)}")
 
 
 def password_tokens(

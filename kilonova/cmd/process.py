@@ -24,6 +24,10 @@ class BadConfiguration(errors.Invalid):
     code, message = "bad_configuration", "The configuration cannot be used."
 
 
+class AddressUnusable(errors.Conflict):
+    code, message = "address_unusable", "Kilonova cannot listen at {url}: {reason}."
+
+
 def options(parser: argparse.ArgumentParser, *, port: int | None = None, instances: bool = False) -> None:
     """Add the options: where it listens if it does, which of several it is if there may be."""
     add = parser.add_argument
@@ -51,11 +55,10 @@ def run(name: str, arguments: argparse.Namespace, build: Callable[[Any], Cloud])
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
-    service = _built(name, conf, build, stopped)
+    service = _started(name, conf, build, stopped)
     if service is None:
         return 0
     try:
-        service.start()
         print(f"ready: kilonova {name}{f' at {service.base_url}' if service.base_url else ''}", flush=True)
         stopped.wait()
     finally:
@@ -63,20 +66,40 @@ def run(name: str, arguments: argparse.Namespace, build: Callable[[Any], Cloud])
     return 0
 
 
-def _built(name: str, conf: Any, build: Callable[[Any], Cloud], stopped: threading.Event) -> Cloud | None:
-    """The service, as soon as what it needs is there; None when it was told to stop before."""
+def _started(name: str, conf: Any, build: Callable[[Any], Cloud], stopped: threading.Event) -> Cloud | None:
+    """The service, as soon as what it needs is there; None when it was told to stop before.
+
+    BadConfiguration, AddressUnusable, and what is wrong with databases and credentials.
+    """
+    from kilonova.conf.load import ConfigError
     from kilonova.sql.engine import unreachable
+    from kilonova.sql.reach import reason
 
     while not stopped.is_set():
         try:
-            return build(conf)
+            return _start(build(conf))
         except errors.Unavailable as error:
             why = error.text
+        except ConfigError as error:
+            raise BadConfiguration(str(error)) from error
         except Exception as error:
             if not unreachable(error):
                 raise
-            why = f"the database does not answer: {' '.join(str(getattr(error, 'orig', error)).split())}"
+            why = f"The database does not answer: {reason(error)}."
         print(f"kilonova {name} waits: {why}", flush=True)
         LOG.warning("Waiting: %s", why)
         stopped.wait(_AGAIN_AFTER)
     return None
+
+
+def _start(service: Cloud) -> Cloud:
+    """Start it; what has started stops again when the rest cannot. AddressUnusable."""
+    try:
+        service.start()
+    except BaseException as error:
+        service.stop()
+        if isinstance(error, OSError) and service.base_url:
+            reason = (error.strerror or str(error)).lower()
+            raise AddressUnusable(url=service.base_url, reason=reason) from error
+        raise
+    return service

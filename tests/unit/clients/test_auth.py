@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kilonova.clients.auth import ServiceTokens, password_tokens, rest_client, service_tokens
+from kilonova.clients.auth import CredentialsUnusable, ServiceTokens, password_tokens, rest_client, service_tokens
 from kilonova.clients.rest import EndpointNotFound, RemoteUnavailable
 from kilonova.conf.load import load
 from kilonova.core import clock
@@ -93,7 +93,7 @@ def test_credentials_come_from_the_first_group_that_has_them(keystone: Keystone,
 
 
 def test_no_credentials_at_all_names_the_groups_to_set(keystone: Keystone) -> None:
-    with pytest.raises(ValueError, match="placement, service_user"):
+    with pytest.raises(CredentialsUnusable, match="placement, service_user"):
         service_tokens(load(warn=False), ("placement", "service_user"), WsgiTransport(keystone))
 
 
