@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.clients.auth import rest_client
+from kilonova.conf import databases
 from kilonova.conf.all_in_one import Secrets
 from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
@@ -23,12 +24,12 @@ def embedded(conf: Any) -> Cloud:
         if not getattr(options, name):
             raise NeedsSetting(group="embedded", name=name)
     base = (options.base_url or f"http://{options.listen}:{options.listen_port}").rstrip("/")
-    root, opened = Later(), []
+    root, opened, open_database = Later(), [], databases.opener(conf)
 
     def database(service: str) -> Database:
         url = options.connection
         text = url.format(service=service) if url else f"sqlite:///{Path(conf.state_path) / service}.db"
-        opened.append(Database(text))
+        opened.append(open_database(text))
         return opened[-1]
 
     Path(conf.state_path).mkdir(parents=True, exist_ok=True)

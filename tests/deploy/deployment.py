@@ -109,6 +109,7 @@ class ByPrefix:
         return self._socket.send(method, self._addresses[prefix] + path, headers, body)
 
 
+_POOL = "max_pool_size = 2\nmax_overflow = 8"  # for servers with the usual limits
 _CREDENTIALS = """
 auth_type = password
 auth_url = {identity}
@@ -132,10 +133,13 @@ log_dir = {directory}/log
 host = control
 [api_database]
 connection = {url("api")}
+{_POOL}
 [database]
 connection = {url("cell1")}
+{_POOL}
 [placement_database]
 connection = {url("placement")}
+{_POOL}
 [keystone_authtoken]
 www_authenticate_uri = {identity}
 {credentials}

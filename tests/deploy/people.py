@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ from tests.scenario.stage import NETWORK, PLACEMENT, VOLUME
 
 FLAVOR = {"name": "m1.nano", "id": "42", "ram": 192, "disk": 1, "vcpus": 1}
 KNOWN_WITHIN = 60.0  # seconds from the start of an agent until servers go to its hosts
+STABLE_WITHIN = 90.0  # seconds: a dead conductor's lease is 15
 _PLACEMENT = {"service": PLACEMENT, "OpenStack_API_Version": "placement 1.36"}
 
 
@@ -141,6 +143,25 @@ def stable(server: dict[str, Any]) -> bool:
     if server["OS-EXT-STS:task_state"] is not None:
         return False
     return server["status"] == "ACTIVE" or (server["status"] == "ERROR" and bool(server["fault"]["message"]))
+
+
+def quiet(people: People, seconds: float = STABLE_WITHIN) -> float:
+    """Wait until nothing is amiss; how many seconds it took."""
+    began = time.monotonic()
+    while found := amiss(people):
+        assert time.monotonic() - began < seconds, found
+        time.sleep(0.5)
+    return time.monotonic() - began
+
+
+def clear(people: People) -> None:
+    """Delete every server, and see that nothing is left."""
+    for server in people.servers():
+        assert people.demo.status("DELETE", f"/servers/{server['id']}") in (204, 404)
+    until(lambda: not people.servers(), STABLE_WITHIN)
+    quiet(people)
+    assert people.allocated() == {}
+    assert people.attached() == []
 
 
 def _kept(failed: dict[str, dict[str, Any]], consumer: str, row: dict[str, Any]) -> bool:

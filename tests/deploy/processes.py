@@ -68,8 +68,8 @@ class Process:
         """Wait until it has written this."""
         end = time.monotonic() + within
         while words not in self.output:
-            assert self.code is None, f"{self.name} ended with {self.code}: {self.output}"
-            assert time.monotonic() < end, f"{self.name} does not say “{words}” but: {self.output}"
+            assert self.code is None, f"{self.name} ended with {self.code}: {self.output[-2000:]}"
+            assert time.monotonic() < end, f"{self.name} does not say “{words}” but: {self.output[-2000:]}"
             time.sleep(0.02)
 
     def ends(self, within: float = END_WITHIN) -> int:

@@ -10,7 +10,6 @@ import pytest
 import sqlalchemy as sa
 
 from kilonova.core import ids
-from kilonova.sql.address import make_engine, parse
 
 SERVERS = {"postgresql": "KILONOVA_TEST_POSTGRESQL", "mariadb": "KILONOVA_TEST_MARIADB"}
 
@@ -24,7 +23,7 @@ def databases(kind: str, names: tuple[str, ...]) -> Iterator[Callable[[str], str
     url = os.environ.get(SERVERS[kind])
     if not url:
         pytest.skip(f"{SERVERS[kind]} names no server")
-    server = make_engine(parse(url), isolation_level="AUTOCOMMIT")
+    server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
     prefix = f"kilonova_test_{ids.new_hex()[:8]}"
     force = " WITH (FORCE)" if kind == "postgresql" else ""
 
