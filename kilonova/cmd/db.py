@@ -160,10 +160,16 @@ def _synced(target: Target, patience: float) -> str:
     where = shown(target.database.url)
     if before == after:
         return f"{where} is at revision {after} already"
-    return f"{where} brought from revision {before} to {after}" if before else f"{where} made at revision {after}"
+    if before in (None, migrate.MAKING):
+        return f"{where} made at revision {after}"
+    return f"{where} brought from revision {before} to {after}"
 
 
 def _state(revision: str | None, known: list[str]) -> str:
+    from kilonova.sql.migrate import MAKING
+
+    if revision == MAKING:
+        return "being made, or left half made: run `kilonova db sync`"
     if revision is None:
         return "no tables: run `kilonova db sync`"
     if revision == known[-1]:

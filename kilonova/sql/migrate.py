@@ -22,7 +22,7 @@ from kilonova.core.errors import Conflict, Unavailable
 from kilonova.sql.engine import Database
 
 VERSION_TABLE = "alembic_version"
-_MAKING = "making"  # the stamp of a database whose tables are being made: where DDL commits by itself, a crash shows
+MAKING = "making"  # the stamp of a database whose tables are being made: where DDL commits by itself, a crash shows
 _LOCK_SECONDS = 60
 _POSTGRESQL_LOCK = sa.text("SELECT pg_advisory_lock(hashtext('kilonova.tables'))")
 _POSTGRESQL_UNLOCK = sa.text("SELECT pg_advisory_unlock(hashtext('kilonova.tables'))")
@@ -84,7 +84,7 @@ def prepare(
     try:
         with engine.connect() as connection, _alone(connection), connection.begin():
             current = _stamp(connection)
-            if current in (None, _MAKING):
+            if current in (None, MAKING):
                 _create(connection, metadata, known[-1], seed)
             elif current not in known:
                 raise DatabaseNewer(database=_shown(connection), revision=current)
@@ -98,7 +98,7 @@ def require(database: Database, scripts: str) -> None:
     """Nothing for a database that is at the newest revision; DatabaseEmpty, DatabaseOlder or DatabaseNewer else."""
     known, current = revisions(scripts), stamp(database)
     shown = database.url.render_as_string(hide_password=True)
-    if current in (None, _MAKING):
+    if current in (None, MAKING):
         raise DatabaseEmpty(database=shown)
     if current not in known:
         raise DatabaseNewer(database=shown, revision=current)
@@ -136,7 +136,7 @@ def _create(
             if table.name in present:
                 raise DatabaseForeign(database=_shown(connection), table=table.name)
         _version.create(connection, checkfirst=True)
-        connection.execute(sa.insert(_version), {"version_num": _MAKING})
+        connection.execute(sa.insert(_version), {"version_num": MAKING})
     metadata.create_all(connection)
     if seed is not None:
         seed(connection)

@@ -159,6 +159,20 @@ def test_what_a_newer_program_wrote_is_refused_and_shown(synced: Site) -> None:
     cell.dispose()
 
 
+def test_a_database_that_was_left_half_made_is_finished(synced: Site) -> None:
+    api = synced.database("api")
+    with api.write() as connection:
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = 'making'"))
+        connection.execute(sa.text("DROP TABLE quotas"))
+    api.dispose()
+    shown = json.loads(synced.run("db", "version", "--api", "-f", "json"))[0]
+    assert shown["state"].startswith("being made, or left half made")
+    synced.run("cell", "list_cells", code=1)
+    assert "has no tables yet" in synced.err
+    assert "made at revision" in synced.run("db", "sync", "--api")
+    assert synced.cells()
+
+
 def test_passwords_are_shown_only_when_asked_for(synced: Site) -> None:
     table = synced.run("cell", "list_cells")
     assert "rabbit://nova:****@broker/" in table
