@@ -6,6 +6,7 @@ It must not know who asks, nor what becomes of the servers.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from kilonova.bus.calls import Destinations, HostsChanged, SelectDestinations
@@ -13,7 +14,7 @@ from kilonova.core import clock, liveness
 from kilonova.core.context import Context
 from kilonova.core.request_spec import RequestSpec
 from kilonova.scheduler import pipeline
-from kilonova.scheduler.claim import PlacementClient
+from kilonova.scheduler.claim import PlacementClient, give_back
 from kilonova.scheduler.filters.other_servers_filter import AWAY, TOGETHER
 from kilonova.scheduler.group_claims import GroupClaims
 from kilonova.scheduler.host_store import Databases, HostStore
@@ -27,10 +28,17 @@ LOG = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Handlers of the rows `select_destinations` and `hosts_changed`. Safe from any thread."""
+    """Handlers of the rows `select_destinations` and `hosts_changed`. Safe from any thread.
 
-    def __init__(self, databases: Databases, placement_client: PlacementClient, settings: SchedulerSettings) -> None:
-        self._settings = settings
+    unwanted answers those of some servers that nobody wants hosts for any more. A process that stood still may claim
+    long after its caller has asked another, and the server was built and deleted: what is claimed then is given back.
+    """
+
+    def __init__(
+        self, databases: Databases, placement_client: PlacementClient, settings: SchedulerSettings,
+        unwanted: Callable[[Sequence[str]], Iterable[str]] = lambda _servers: (),
+    ) -> None:  # fmt: skip
+        self._settings, self._client, self._unwanted = settings, placement_client, unwanted
         self._store = HostStore(databases)
         self._groups = GroupClaims()
         self._pipeline = pipeline.build(settings, placement_client, self._store.find_hosts)
@@ -66,6 +74,10 @@ class Scheduler:
         finally:
             self.traces.add(trace)
             LOG.debug("%s", trace)
+        gone = list(self._unwanted(asked.servers))
+        if gone:
+            LOG.warning("Servers %s are gone while hosts were chosen for them", ", ".join(gone))
+            give_back(self._client, gone)
         for server, host in trace.winners.items():
             LOG.info("Server %s goes to %s", server, host)
         self._store.note_claims([row[0].provider_uuid for row in selections], spec.flavor)

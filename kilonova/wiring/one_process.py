@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from kilonova.conf.all_in_one import AllInOne
 from kilonova.conf.load import load, warn_without_effect
 from kilonova.core import liveness, log
 from kilonova.db import api_schema, cell_schema
+from kilonova.db.queries import requests
 from kilonova.db.queries.hosts import AgentDirectory
 from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
@@ -100,7 +102,9 @@ def _placement(files: _Files, auth_uri: str) -> WsgiApp:
 def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> list[Any]:
     """Scheduler and conductor of the one cell."""
     cells, bus = world.cells, world.bus
-    scheduler = Scheduler(cells, world.placement, scheduler_settings.from_conf(conf))
+    scheduler = Scheduler(
+        cells, world.placement, scheduler_settings.from_conf(conf), partial(requests.unwanted, cells.api)
+    )
     conductor = Conductor(
         world, WORKFLOWS, recorder(), me=conf.host, host=conf.host, told=NetworkCache(world).told
     )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kilonova.bus.bus import Bus
 from kilonova.conductor.heartbeat import SCHEDULER, Heartbeat
+from kilonova.db.queries import requests
 from kilonova.scheduler import settings as scheduler_settings
 from kilonova.scheduler.service import Scheduler
 from kilonova.wiring.parts import Cloud, Part, process
@@ -16,7 +18,10 @@ from kilonova.wiring.region import region
 def scheduler(conf: Any, instance: int = 1) -> Cloud:
     """A scheduler; any number may share the work."""
     ground = region(conf)
-    deciding = Scheduler(ground.cells, ground.clients.placement, scheduler_settings.from_conf(conf))
+    deciding = Scheduler(
+        ground.cells, ground.clients.placement, scheduler_settings.from_conf(conf),
+        partial(requests.unwanted, ground.cells.api),
+    )  # fmt: skip
     handlers: dict[str, Any] = {
         "select_destinations": deciding.select_destinations,
         "hosts_changed": deciding.hosts_changed,

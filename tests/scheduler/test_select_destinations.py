@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -62,6 +63,20 @@ def test_there_are_as_many_alternates_as_attempts_allow(
     cloud.add_hosts("a", "b", "c", "d")
     found = ask(scheduler(cloud, max_attempts=attempts), spec_of(), alternates=alternates)
     assert len(found.selections[0]) == expected
+
+
+def test_what_is_claimed_for_a_server_that_is_gone_is_given_back(cloud: Cloud) -> None:
+    cloud.add_hosts("a")
+    asked, there, gone = [], ids.new_uuid(), ids.new_uuid()
+
+    def unwanted(servers: Sequence[str]) -> list[str]:
+        asked.append((list(servers), set(cloud.placement.consumers)))
+        return [gone]
+
+    made = Scheduler(cloud, cloud.placement, SchedulerSettings(), unwanted)
+    ask(made, spec_of(num_instances=2), there, gone)
+    assert asked == [([there, gone], {there, gone})], "asked once, after the claims"
+    assert set(cloud.placement.consumers) == {there}
 
 
 def test_requests_one_after_the_other_spread(cloud: Cloud) -> None:

@@ -25,6 +25,9 @@ _INSERT_REQUEST = sa.insert(build_requests)
 _INSERT_SPEC = sa.insert(request_specs)
 _MAPPING = sa.select(instance_mappings).where(_M.instance_uuid == sa.bindparam("b_uuid"))
 _MAPPINGS = sa.select(instance_mappings).where(_M.instance_uuid.in_(sa.bindparam("b_uuids", expanding=True)))
+_WANTED = sa.select(_M.instance_uuid).where(
+    _M.instance_uuid.in_(sa.bindparam("b_uuids", expanding=True)), _M.queued_for_delete.is_(False)
+)
 _REQUEST = sa.select(build_requests).where(_B.instance_uuid == sa.bindparam("b_uuid"))
 _REQUESTS = sa.select(build_requests).where(_B.instance_uuid.in_(sa.bindparam("b_uuids", expanding=True)))
 _PENDING = sa.select(build_requests).order_by(_B.id.desc())
@@ -106,6 +109,13 @@ def mapping(database: Database, uuid: str) -> Mapping | None:
 def mappings(connection: Connection, uuids: Sequence[str]) -> dict[str, Mapping]:
     """The same for several, by uuid."""
     return {row.instance_uuid: _mapping(row) for row in connection.execute(_MAPPINGS, {"b_uuids": list(uuids)})}
+
+
+def unwanted(database: Database, uuids: Sequence[str]) -> list[str]:
+    """Those of some servers that are gone, or on their way out."""
+    with database.read() as connection:
+        wanted = {uuid for (uuid,) in connection.execute(_WANTED, {"b_uuids": list(uuids)})}
+    return [uuid for uuid in uuids if uuid not in wanted]
 
 
 def _mapping(row: Any) -> Mapping:
