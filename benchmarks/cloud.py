@@ -155,6 +155,8 @@ def remove(target: Target, prefix: str, clients: int) -> Figures:
             together(clients, work)
             until(partial(_none_of, api, prefix, frozenset(found)))
         total = {key: total[key] + meter[key] for key in ("seconds", "cpu")} | {"foreign": meter["foreign"]}
+    if not gone:
+        return {}
     return {"delete_per_s": round(gone / total["seconds"], 1), "delete_cpu_ms": round(total["cpu"] / gone * 1000, 1),
             "foreign": total["foreign"]}  # fmt: skip
 
@@ -212,8 +214,7 @@ def burst(target: Target, count: int, clients: int, networks: Any) -> Figures:
         "post_p50_ms": percentile(post, 50), "post_p99_ms": percentile(post, 99), "foreign": meter["foreign"],
     }  # fmt: skip
     deleted = remove(target, prefix, clients)
-    deleted.pop("foreign")
-    return made | deleted
+    return deleted | made
 
 
 def multi(target: Target, count: int, networks: Any) -> Figures:
@@ -231,9 +232,9 @@ def reading(target: Target, servers: int, seconds: float, networks: Any) -> Figu
     """GET of all servers in detail, of one, and of the flavors, while so many are there."""
     api = target.compute()
     while (have := len(listed(api, "name=fill"))) < servers:
-        batch = f"fill{have}-"
-        boot(api, target, batch, min(50, servers - have), networks)
-        until_active(api, batch, min(50, servers - have))
+        batch, count = f"fill{have}-", min(20, servers - have)
+        boot(api, target, batch, count, networks)
+        until_active(api, batch, count)
     ids = listed(api, "name=fill")
     figures: Figures = {}
     for name, path in (("detail", "/servers/detail?limit=1000"), ("list", "/servers?limit=1000"),
@@ -248,8 +249,26 @@ def reading(target: Target, servers: int, seconds: float, networks: Any) -> Figu
         figures[f"{name}_p50_ms"] = percentile(spent, 50)
         figures[f"{name}_cpu_ms"] = round(meter["cpu"] / len(spent) * 1000, 1)
         figures["foreign"] = meter["foreign"]
+    for name, paths in (("show8", [f"/servers/{server}" for server in ids]), ("flavors8", ["/flavors/detail"])):
+        figures[f"{name}_per_s"] = _answers_a_second(target, paths, 8, seconds)
     remove(target, "fill", 8)
     return figures
+
+
+def _answers_a_second(target: Target, paths: list[str], clients: int, seconds: float) -> float:
+    """How many GETs of the paths so many clients get answered in a second."""
+
+    def work(number: int) -> list[float]:
+        api = target.compute()
+        spent: list[float] = []
+        end = time.perf_counter() + seconds
+        while (started := time.perf_counter()) < end:
+            api.call("GET", paths[(number + clients * len(spent)) % len(paths)])
+            spent.append(time.perf_counter() - started)
+        return spent
+
+    started = time.perf_counter()
+    return round(len(together(clients, work)) / (time.perf_counter() - started), 1)
 
 
 SECTIONS: dict[str, Callable[[Target, argparse.Namespace], Figures]] = {
@@ -267,7 +286,13 @@ def measured(target: Target, chosen: argparse.Namespace) -> Figures:
     figures: Figures = {}
     for name in chosen.sections:
         _say(f"{target.name}: {name}")
-        runs = [SECTIONS[name](target, chosen) for _ in range(1 if name in ("idle", "reading") else chosen.runs)]
+        times = 1 if name in ("idle", "reading") else chosen.runs
+        try:
+            runs = [SECTIONS[name](target, chosen) for _ in range(times)]
+        except (OSError, RuntimeError, TimeoutError, Refused) as error:  # the other sections still say something
+            _say(f"  {target.name} failed: {error}")
+            remove(target, ".", 8)
+            continue
         figures[name] = {key: round(statistics.median(run[key] for run in runs), 2) for key in runs[0]}
         _say(f"  {figures[name]}")
     figures["after"] = {"rss_mb": round(target.rss())}
