@@ -13,7 +13,7 @@ from kilonova.cells.cells import CELL0
 from kilonova.core import ids
 from kilonova.core.errors import Conflict, Invalid, NotFound
 from kilonova.core.urls import masked_database, masked_transport
-from kilonova.db.queries import cell_mappings, hosts, services
+from kilonova.db.queries import cell_mappings, hosts, servers, services
 from kilonova.sql import address
 from kilonova.sql.engine import Database
 
@@ -59,6 +59,18 @@ class CellHasDeletedServers(Conflict):
 
 class CellZeroTaken(Conflict):
     code, message = "cell0_taken", "cell0 is in the registry already, with the database {address}."
+
+
+class NoSuchHost(NotFound):
+    code, message = "no_such_host", "There is no host {host} in any cell."
+
+
+class HostElsewhere(Conflict):
+    code, message = "host_elsewhere", "The host {host} is in the cell {cell}."
+
+
+class HostHasServers(Conflict):
+    code, message = "host_has_servers", "The host {host} has {count} servers: delete or move them first."
 
 
 @dataclass(frozen=True)
@@ -143,6 +155,29 @@ def hosts_of(api: Database, uuid: str | None = None) -> list[tuple[str | None, s
         if uuid is not None:
             _cell(connection, uuid)
         return [row for row in cell_mappings.hosts(connection) if uuid in (None, row[1])]
+
+
+def delete_host(api: Database, open_database: Callable[[str], Database], uuid: str, host: str) -> None:
+    """Take a host out of its cell; one that still reports may come back.
+
+    NoSuchCell, NoSuchHost, HostElsewhere, HostHasServers.
+    """
+    with api.read() as connection:
+        cell = _cell(connection, uuid)
+        where = hosts.cells_of(connection, [host]).get(host)
+    if where is None:
+        raise NoSuchHost(host=host)
+    if where != uuid:
+        raise HostElsewhere(host=host, cell=where)
+    database = open_database(cell.database_connection)
+    try:
+        there = len(servers.on_host(database, host))
+    finally:
+        database.dispose()
+    if there:
+        raise HostHasServers(host=host, count=there)
+    with api.write() as connection:
+        hosts.unmap_host(connection, host)
 
 
 def discover(

@@ -171,6 +171,14 @@ def _hosts(arguments: argparse.Namespace, _conf: Any, api: Database) -> int:
     return 0
 
 
+def _delete_host(arguments: argparse.Namespace, conf: Any, api: Database) -> int:
+    from kilonova.cells import registry
+    from kilonova.conf import databases
+
+    registry.delete_host(api, databases.opener(conf), arguments.cell_uuid, arguments.host)
+    return 0
+
+
 def _transport(arguments: argparse.Namespace, conf: Any) -> str:
     from kilonova.cells.registry import AddressMissing
 
@@ -212,4 +220,7 @@ ACTIONS: Final[Mapping[str, Action]] = {
         _flag("--by-service", "go by services rather than compute nodes"), VERBOSE,
     )),
     "list_hosts": Action("show the hosts", _hosts, (_uuid(required=False),), table=True),
+    "delete_host": Action("take a host without servers out of its cell", _delete_host, (
+        _uuid(required=True), (("--host",), {"required": True, "help": "name of the host"}),
+    ), {"no_such_cell": 1, "no_such_host": 2, "host_elsewhere": 3, "host_has_servers": 4}),
 }  # fmt: skip

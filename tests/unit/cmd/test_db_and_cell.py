@@ -19,6 +19,7 @@ from kilonova.cmd import nova_manage
 from kilonova.cmd.main import main
 from kilonova.core import ids
 from kilonova.db.api_schema import host_mappings, instance_mappings
+from kilonova.db.cell_schema import instances
 from kilonova.db.queries import hosts
 from kilonova.sql.engine import Database
 from tests.unit.db.rows import nodes
@@ -333,6 +334,29 @@ def test_a_host_that_reports_in_two_cells_is_a_collision(synced: Site) -> None:
     synced.run("cell", "discover_hosts", code=2)
     assert "Host h1 reports in cell" in synced.err
     assert sorted(mapped(synced)) == ["h1", "h2"]
+
+
+def put_server(site: Site, cell: str, host: str) -> None:
+    """A row of a server on the host, with nothing in it but what a row must have."""
+    must = [column for column in instances.c if not (column.nullable or column.primary_key or column.default)]
+    row = {column.name: 0 if isinstance(column.type, sa.Integer) else "x" for column in must}
+    database = site.database(cell)
+    with database.write() as connection:
+        connection.execute(instances.insert(), row | {"uuid": ids.new_uuid(), "host": host, "vm_state": "active"})
+    database.dispose()
+
+
+def test_a_host_leaves_its_cell_once_it_has_no_servers(synced: Site) -> None:
+    uuid = synced.cells()["cell1"]["uuid"]
+    report(synced, "cell", "busy", "idle")
+    synced.run("cell", "discover_hosts")
+    put_server(synced, "cell", "busy")
+    for cell, host, code in ((NOWHERE, "idle", 1), (uuid, "other", 2), (CELL0, "idle", 3), (uuid, "busy", 4)):
+        synced.run("cell", "delete_host", "--cell_uuid", cell, "--host", host, code=code)
+        assert synced.err.startswith("kilonova: ")
+    assert mapped(synced) == ["busy", "idle"]
+    synced.run("cell", "delete_host", "--cell_uuid", uuid, "--host", "idle")
+    assert mapped(synced) == ["busy"]
 
 
 def test_without_tables_the_sentence_says_what_makes_them(site: Site) -> None:
