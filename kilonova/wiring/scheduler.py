@@ -8,6 +8,7 @@ from typing import Any
 
 from kilonova.bus.bus import Bus
 from kilonova.conductor.heartbeat import SCHEDULER, Heartbeat
+from kilonova.db.prepare import require_cell
 from kilonova.db.queries import requests
 from kilonova.scheduler import settings as scheduler_settings
 from kilonova.scheduler.service import Scheduler
@@ -18,6 +19,13 @@ from kilonova.wiring.region import region
 def scheduler(conf: Any, instance: int = 1) -> Cloud:
     """A scheduler; any number may share the work."""
     ground = region(conf)
+    first = next(iter(ground.cells), None)
+    try:
+        if first is not None:
+            require_cell(first.database)
+    except BaseException:
+        ground.close()
+        raise
     deciding = Scheduler(
         ground.cells, ground.clients.placement, scheduler_settings.from_conf(conf),
         partial(requests.unwanted, ground.cells.api),
@@ -28,7 +36,6 @@ def scheduler(conf: Any, instance: int = 1) -> Cloud:
     }
     me = conf.host if instance == 1 else f"{conf.host}:{instance}"
     parts: list[Any] = [Part(lambda: None, ground.bus.close), _Serving(ground.bus, "scheduler", handlers)]
-    first = next(iter(ground.cells), None)
     if first is not None:
         parts.append(Heartbeat(first.database, me, SCHEDULER, conf.report_interval))
     return process(parts, ground.databases)

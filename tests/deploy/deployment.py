@@ -9,16 +9,14 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kilonova.cells import registry
 from kilonova.clients.rest import Body
-from kilonova.db.prepare import prepare_api, prepare_cell
 from kilonova.http.transport import SocketTransport
-from kilonova.sql.engine import Database
 from tests.deploy.balancer import Balancer
-from tests.deploy.processes import Process, end
+from tests.deploy.processes import Process, command, end
 from tests.deploy.servers import databases
 from tests.http.compute.cloud import PASSWORD, Client, login
 from tests.rabbitmq import virtual_host
@@ -56,12 +54,11 @@ class Ports:
 class Deployment:
     """Processes by name (`api-1`, `api-2`, `agent-1` …), the first users, and where everything is."""
 
-    kind: str
     directory: Path
     ports: Ports
     config: Path
     url: Any
-    databases: tuple[str, ...] = DATABASES
+    databases: tuple[str, ...]
     processes: dict[str, Process] = field(default_factory=dict)
 
     def add(self, name: str, *words: str) -> Process:
@@ -121,8 +118,8 @@ project_domain_id = default
 """
 
 
-def configuration(directory: Path, ports: Ports, url: Any, transport_url: str, more: str = "") -> Path:
-    """The configuration file that all processes share."""
+def configuration(directory: Path, ports: Ports, url: Any, transport_url: str, *, own_cell: bool = True) -> Path:
+    """The configuration file that all processes share. own_cell: they belong to cell1."""
     identity = f"http://127.0.0.1:{ports.embedded}/identity"
     credentials = _CREDENTIALS.format(identity=identity)
     text = f"""
@@ -135,7 +132,7 @@ host = control
 connection = {url("api")}
 {_POOL}
 [database]
-connection = {url("cell1")}
+{f"connection = {url('cell1')}" if own_cell else ""}
 {_POOL}
 [placement_database]
 connection = {url("placement")}
@@ -156,7 +153,6 @@ private_cidr = 127.100.0.0/16
 public_cidr = 127.101.0.0/24
 admin_password = {PASSWORD}
 service_password = service-secret
-{more}
 """
     (directory / "log").mkdir(exist_ok=True)
     file = directory / "kilonova.conf"
@@ -164,46 +160,75 @@ service_password = service-secret
     return file
 
 
-def make_tables(url: Any, transport_url: str) -> None:
-    """What an operator does once: the tables, and the cells in the registry."""
-    for name, prepare in (("api", prepare_api), ("cell0", prepare_cell), ("cell1", prepare_cell)):
-        database = Database(url(name))
-        prepare(database)
-        if name == "api":
-            registry.map_cell0(database, url("cell0"))
-            registry.create(database, name="cell1", transport_url=transport_url, database_connection=url("cell1"))
-        database.dispose()
+def make_tables(config: Path, url: Any, cells: Mapping[str, str]) -> None:
+    """What an operator does once: the tables, and the cells in the registry. cells: transport URLs by name."""
+    run = partial(_done, "--config-file", str(config))
+    run("db", "sync", "--api")
+    run("cell", "map_cell0", "--database_connection", url("cell0"))
+    for name, transport_url in cells.items():
+        options = ("--transport-url", transport_url, "--database_connection", url(name))
+        run("cell", "create_cell", "--name", name, *options)
+    own = [config.with_name(f"{name}.conf") for name in cells]
+    run("db", "sync", *(word for file in own[:1] if file.exists() for word in ("--config-file", str(file))))
+
+
+def _done(*words: str) -> None:
+    done = command(*words[2:4], *words[:2], *words[4:])
+    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
 
 @contextmanager
-def deployment(kind: str, directory: Path, more: str = "") -> Iterator[Deployment]:
-    """A deployment on a kind of database, ready, with two agents; gone afterwards."""
+def deployment(kind: str, directory: Path, cells: tuple[str, ...] = ()) -> Iterator[Deployment]:
+    """A deployment on a kind of database, ready, with two agents; gone afterwards.
+
+    Without `cells` there is one, on the virtual host of all, and two processes of each service. Each of `cells` has a
+    virtual host and a database of its own, a conductor and an agent.
+    """
     with ExitStack() as stack:
         transport_url = stack.enter_context(virtual_host())
-        url = stack.enter_context(databases(kind, DATABASES))
+        transports = {cell: stack.enter_context(virtual_host()) for cell in cells}
+        names = tuple(dict.fromkeys((*DATABASES, *cells)))
+        url = stack.enter_context(databases(kind, names))
         ports = Ports.free()
-        made = Deployment(kind, directory, ports, configuration(directory, ports, url, transport_url, more), url)
-        make_tables(url, transport_url)
+        config = configuration(directory, ports, url, transport_url, own_cell=not cells)
+        made = Deployment(directory, ports, config, url, names)
+        for cell, transport in transports.items():
+            own = f"[DEFAULT]\ntransport_url = {transport}\n[database]\nconnection = {url(cell)}\n"
+            config.with_name(f"{cell}.conf").write_text(own)
+        make_tables(config, url, transports or {"cell1": transport_url})
         stack.callback(lambda: end(made.processes.values()))
         for port, backends in ((ports.compute, ports.apis), (ports.placement, ports.placements)):
             balancer = Balancer(port, list(backends))
             balancer.start()
             stack.callback(balancer.stop)
-        start_all(made)
+        if cells:
+            _with_cells(made, transports)
+        else:
+            _with_two_of_each(made)
+        for process in made.processes.values():  # at once, as after a power cut
+            process.start()
+        for process in made.processes.values():
+            process.says("ready: ")
         yield made
 
 
-def start_all(made: Deployment) -> None:
-    """All processes at once, as after a power cut, until each is ready."""
-    ports = made.ports
+def _with_two_of_each(made: Deployment) -> None:
     made.add("embedded", "embedded")
     for number in (1, 2):
-        made.add(f"placement-{number}", "placement", "--port", str(ports.placements[number - 1]))
-        made.add(f"api-{number}", "api", "--port", str(ports.apis[number - 1]))
+        made.add(f"placement-{number}", "placement", "--port", str(made.ports.placements[number - 1]))
+        made.add(f"api-{number}", "api", "--port", str(made.ports.apis[number - 1]))
         made.add(f"conductor-{number}", "conductor", "--instance", str(number))
         made.add(f"scheduler-{number}", "scheduler", "--instance", str(number))
         made.agent(number)
-    for process in made.processes.values():
-        process.start()
-    for process in made.processes.values():
-        process.says("ready: ")
+
+
+def _with_cells(made: Deployment, transports: Mapping[str, str]) -> None:
+    made.add("embedded", "embedded")
+    made.add("placement", "placement", "--port", str(made.ports.placements[0]))
+    made.add("api", "api", "--port", str(made.ports.apis[0]))
+    made.add("scheduler", "scheduler")
+    made.add("conductor", "conductor")
+    for number, (cell, transport_url) in enumerate(transports.items(), 1):
+        own = ("--config-file", str(made.config.with_name(f"{cell}.conf")))
+        made.add(f"conductor-{cell}", "conductor", "--instance", str(number + 1)).more(*own)
+        made.agent(number, transport_url)
