@@ -10,9 +10,16 @@ from tests.deploy.deployment import HOSTS, deployment
 from tests.deploy.people import People
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who use a deployment use the same one: `pytest -n 2 --dist loadgroup` keeps them together."""
+    for item in items:
+        if "people" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("deployment"))
+
+
 @pytest.fixture(scope="session", params=["postgresql", "mariadb"])
 def people(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
-    """The users of a deployment of two processes each, on each kind of database there is."""
+    """The users of a deployment of two processes each, on each kind of database there is; the same for all tests."""
     with deployment(request.param, tmp_path_factory.mktemp("deploy")) as made:
         found = People(made)
         found.settle_in(2 * HOSTS)

@@ -11,7 +11,11 @@ from tests.deploy.people import People, clear, quiet
 BUILDS = 50
 
 
-@pytest.mark.parametrize("kind", ["api", "placement", "scheduler", "conductor", "agent"])
+KINDS = ("api", "placement", "scheduler", "conductor", "agent")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("people", ["postgresql"], indirect=True)
 def test_a_killed_process_leaves_no_server_in_between(people: People, kind: str) -> None:
     victim = people.made.processes[f"{kind}-1"]
     load = Load(people, BUILDS)
@@ -21,9 +25,23 @@ def test_a_killed_process_leaves_no_server_in_between(people: People, kind: str)
     if kind == "agent":
         victim.start()  # nobody else can do its work
     load.end()
-    took = quiet(people)
-    print(f"{kind} killed: stable after {took:.1f} s")
+    quiet(people)
     if kind != "agent":
         victim.start()
     victim.says("ready: ")
+    clear(people)
+
+
+@pytest.mark.parametrize("people", ["mariadb"], indirect=True)
+def test_processes_killed_one_after_the_other_leave_no_server_in_between(people: People) -> None:
+    load = Load(people, BUILDS)
+    load.start()
+    for number, kind in enumerate(KINDS, 1):
+        load.reaches(BUILDS * number // (len(KINDS) + 1))
+        people.made.processes[f"{kind}-1"].kill()
+        people.made.processes[f"{kind}-1"].start()
+    load.end()
+    quiet(people)
+    for kind in KINDS:
+        people.made.processes[f"{kind}-1"].says("ready: ")
     clear(people)
