@@ -45,9 +45,13 @@ from kilonova.virt.simulated import SimulatedDriver, SimulatedSettings
 from kilonova.wiring.embedded import Embedded, EmbeddedSettings
 from kilonova.wiring.parts import Clients, Cloud, Later, Part, WsgiApp, clients_over, mounted
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
+from kilonova.workflows.engine import Settings
 
 LOG = logging.getLogger(__name__)
 
+_STEPS_AT_ONCE = 3
+"""Workflow steps that run at once: they wait for nothing outside this process, and more only keep requests waiting for
+the interpreter (of eight clients that create servers by a third)."""
 _READY_WITHIN = 30.0  # seconds that the first hosts may take to be known before the start gives up waiting
 
 
@@ -106,7 +110,8 @@ def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> 
         cells, world.placement, scheduler_settings.from_conf(conf), partial(requests.unwanted, cells.api)
     )
     conductor = Conductor(
-        world, WORKFLOWS, recorder(), me=conf.host, host=conf.host, told=NetworkCache(world).told
+        world, WORKFLOWS, recorder(), me=conf.host, host=conf.host, told=NetworkCache(world).told,
+        settings=Settings(threads=_STEPS_AT_ONCE),
     )
     reports = AgentReports(
         cells.database(cell1), cells.api, cell1, bus, NewHosts.from_conf(conf, all_in_one=True),
