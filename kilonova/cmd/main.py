@@ -24,6 +24,7 @@ COMMANDS: dict[str, str] = {
     "conductor": "run a conductor",
     "scheduler": "run a scheduler",
     "agent": "run an agent with simulated hypervisors",
+    "metadata": "run the metadata service, which tells guests about themselves",
     "embedded": "run the small identity, image, network and volume services",
     "db": "make the tables of databases, or bring them up to date",
     "cell": "register cells and take hosts into service",

@@ -160,7 +160,7 @@ def running(path: Path) -> dict[str, Any] | None:
 def secrets(directory: StateDir, *, admin_password: str | None) -> Secrets:
     """The passwords of this cloud: those kept, new ones for what is missing, the admin's as asked for."""
     known = directory.read("secrets.json") or {}
-    names = ("admin_password", "demo_password", "alt_demo_password", "service_password")
+    names = ("admin_password", "demo_password", "alt_demo_password", "service_password", "metadata_secret")
     wanted = {name: known.get(name) or ids.new_password(20) for name in names}
     if admin_password is not None:
         wanted["admin_password"] = admin_password

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from kilonova.core import ids
+
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8774
 DEFAULT_HOSTS = 4
@@ -17,12 +19,16 @@ DEFAULT_PUBLIC_CIDR = "172.24.4.0/24"
 
 @dataclass(frozen=True)
 class Secrets:
-    """Passwords of the users that a new cloud has; generated once and kept in the state directory."""
+    """Passwords of the users that a new cloud has; generated once and kept in the state directory.
+
+    metadata_secret: with it a proxy signs whose metadata a guest asks for.
+    """
 
     admin_password: str = field(repr=False)
     demo_password: str = field(repr=False)
     alt_demo_password: str = field(repr=False)
     service_password: str = field(repr=False)
+    metadata_secret: str = field(default_factory=ids.new_password, repr=False)
 
 
 @dataclass(frozen=True)

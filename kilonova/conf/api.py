@@ -11,4 +11,10 @@ OPTS = (
     cfg.BoolOpt(
         "enable_instance_password", default=True, help="Whether create, rebuild and evacuate answer with adminPass.",
     ),
+    cfg.StrOpt("dhcp_domain", default="novalocal", help="What is put behind the host names that guests are told."),
+    cfg.IntOpt("metadata_cache_expiration", default=15, min=0, help="Seconds to keep what guests are told; 0: not."),
+    cfg.ListOpt(
+        "vendordata_providers", default=["StaticJSON"], help="Where vendor data come from; only StaticJSON is served.",
+    ),
+    cfg.StrOpt("vendordata_jsonfile_path", help="A JSON file whose object guests are told as vendor data."),
 )

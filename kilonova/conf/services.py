@@ -33,6 +33,13 @@ PLACEMENT = (*_connection(), *_endpoint("placement"))
 NEUTRON = (
     *_connection(),
     *_endpoint("network"),
+    cfg.BoolOpt(
+        "service_metadata_proxy", default=False,
+        help="Guests' metadata requests come through Neutron's proxy, which says whose they are, and not directly.",
+    ),
+    cfg.StrOpt(
+        "metadata_proxy_shared_secret", default="", secret=True, help="Key with which that proxy signs what it says.",
+    ),
 )
 GLANCE = (*_connection(), *_endpoint("image"))
 CINDER = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,9 +33,12 @@ from kilonova.core import liveness, log
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries import requests
 from kilonova.db.queries.hosts import AgentDirectory
+from kilonova.http import middleware
 from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
 from kilonova.http.transport import RoutedTransport, SocketTransport, WsgiTransport
+from kilonova.metadata import settings as metadata_settings
+from kilonova.metadata.app import MetadataApp
 from kilonova.placement import app as placement
 from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.scheduler import settings as scheduler_settings
@@ -72,6 +76,7 @@ def all_in_one(settings: AllInOne) -> Cloud:
     auth_uri = embedded.settings.identity_url
     apps["placement"] = embedded.behind("placement")(_placement(files, auth_uri))
     apps["compute"] = compute_app(world, policy, auth_uri=auth_uri, behind=embedded.behind("compute"))
+    apps["metadata"] = _metadata(conf, world, settings.secrets.metadata_secret)
     parts = [*_control(conf, world, cell1, directory), net, _hypervisors(conf, settings.state_dir, world)]
     cloud = Cloud(settings.base_url, parts, files.opened, HttpServer(root, settings.host, settings.port))
     root.app = mounted(apps, lambda: cloud.ready)
@@ -101,6 +106,13 @@ def _placement(files: _Files, auth_uri: str) -> WsgiApp:
     room = files.open("placement")
     prepare_placement(room)
     return placement.make_app(room, auth_uri=auth_uri)
+
+
+def _metadata(conf: Any, world: World, secret: str) -> WsgiApp:
+    """Everybody here has one address, so a guest is known by a signature only: by the configured secret or by ours."""
+    found = metadata_settings.from_conf(conf)
+    app = MetadataApp(world, replace(found, proxy=True, secret=found.secret or secret))
+    return middleware.pipeline(app, service="metadata", settings=middleware.settings(conf))
 
 
 def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> list[Any]:
