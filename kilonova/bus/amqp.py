@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import socket
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,7 +23,7 @@ from oslo_config import cfg
 
 from kilonova.bus import codec
 from kilonova.bus.answer import answer, checked
-from kilonova.bus.bus import Handler, NoAnswer, NobodyServes, NoBroker
+from kilonova.bus.bus import BrokerAway, Handler, NoAnswer, NobodyServes, NoBroker
 from kilonova.bus.calls import Call, Rep, Req
 from kilonova.conf.load import ConfigError
 from kilonova.core import clock
@@ -52,6 +53,7 @@ _NOBODY = "nobody"
 _HANDLERS_END_WITHIN = 30.0  # seconds
 _CONNECTIONS_END_WITHIN = 5.0  # they want a broker to say good-bye to
 _CLIENT_RETRIES = 1  # a second or two; 0 would fail for good on a connection that the broker has closed meanwhile
+_LOOK_SECONDS = 3.0
 _SILENCE = 10  # seconds that the server of a long call may say nothing; whole ones, two at least
 _BROKER_ERRORS = (messaging.MessagingException, AMQPError, KombuError, OSError)
 # The library registers these on oslo.config's global object only, the second not in every release.
@@ -112,11 +114,24 @@ def _check(own: cfg.ConfigOpts, groups: list[tuple[str | None, list[cfg.Opt]]]) 
         )
 
 
-def _brokers(options: cfg.ConfigOpts) -> str:
-    """Where the brokers are, to be told; without names and passwords."""
+def _brokers(options: cfg.ConfigOpts) -> tuple[list[tuple[str, int]], str]:
+    """Where the brokers are, and the same to be told; without names and passwords."""
     url = messaging.TransportURL.parse(options)
-    places = [f"{host.hostname or 'localhost'}:{host.port or 5672}" for host in url.hosts]
-    return f"{', '.join(places) or 'localhost:5672'} /{url.virtual_host or ''}"
+    places = [(host.hostname or "localhost", host.port or 5672) for host in url.hosts] or [("localhost", 5672)]
+    return places, f"{', '.join(f'{host}:{port}' for host, port in places)} /{url.virtual_host or ''}"
+
+
+def _look_for(places: list[tuple[str, int]], brokers: str) -> None:
+    """Nothing when one of them takes a connection; BrokerAway."""
+    reason = ""
+    for host, port in places:
+        try:
+            socket.create_connection((host, port), timeout=_LOOK_SECONDS).close()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+        else:
+            return
+    raise BrokerAway(brokers=brokers, reason=reason)
 
 
 class AmqpBus:
@@ -130,7 +145,7 @@ class AmqpBus:
         options = messaging_options(conf, url)
         self._seconds: dict[str, float] = {"short": conf.rpc_response_timeout, "long": conf.long_rpc_timeout}
         self._retries = _CLIENT_RETRIES if for_clients else None
-        self._brokers = _brokers(options)
+        self._places, self._brokers = _brokers(options)
         self._transport = messaging.get_rpc_transport(options)
         self._client = messaging.get_rpc_client(
             self._transport,
@@ -141,11 +156,12 @@ class AmqpBus:
         self._servers: dict[object, _Server] = {}
 
     def connect(self) -> None:
-        """Wait for the broker, and make the connections of a first call. To be called once, at start.
+        """See `Bus.connect`: make the connections of a first call.
 
         The connection for answers is made without a limit of tries, so a first call would otherwise wait there.
-        ConfigError when the broker is there and refuses us.
+        BrokerAway, or ConfigError when the broker is there and refuses us.
         """
+        _look_for(self._places, self._brokers)
         LOG.info("Connecting to the message broker at %s", self._brokers)
         nobody = self._client.prepare(topic=_NOBODY, timeout=self._seconds["short"])
         with self._refusals(), suppress(messaging.MessageUndeliverable):
@@ -175,7 +191,8 @@ class AmqpBus:
             raise TypeError(f"{row.name} is called, not cast")
         data = codec.encode_request(row, request, ctx or current()).decode()
         with _our_errors(row, to):
-            self._client.prepare(topic=row.topic, server=to or None, retry=self._retries).cast({}, _METHOD, message=data)
+            line = self._client.prepare(topic=row.topic, server=to or None, retry=self._retries)
+            line.cast({}, _METHOD, message=data)
 
     def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
         """See `Bus.serve`. Waits for the broker. The queue of an address outlives its server: what is sent to it

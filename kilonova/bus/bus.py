@@ -30,8 +30,18 @@ class NoBroker(Unavailable):
     code, message = "no_broker", "The message broker cannot be reached."
 
 
+class BrokerAway(NoBroker):
+    """Nobody listens at the broker's address."""
+
+    code, message = "broker_away", "The message broker at {brokers} does not answer: {reason}."
+
+
 class Bus(Protocol):
     """Both transports encode and decode every message, so nothing works by sharing an object."""
+
+    def connect(self) -> None:
+        """Make what sending and being answered take; to be called once, at start. NoBroker when nobody is there."""
+        ...
 
     def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
         """Ask and wait. `to` is an agent's id. Raises the handler's domain error, NobodyServes, NoAnswer, NoBroker."""

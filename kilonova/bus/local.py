@@ -38,6 +38,9 @@ class LocalBus:
         self._servers: tuple[_Server, ...] = ()
         self._turn = itertools.count()
 
+    def connect(self) -> None:
+        """There is nothing to connect to."""
+
     def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
         """Run the handler here and now. Raises its domain error, NobodyServes, RuntimeError inside a transaction."""
         if row.kind != "call":

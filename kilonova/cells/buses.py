@@ -31,6 +31,10 @@ class CellBuses:
         self._lock = threading.Lock()
         self._opened: dict[str, Bus] = {}
 
+    def connect(self) -> None:
+        """Connect the top's; a cell's is connected by the first message to it."""
+        self._top.connect()
+
     def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
         """Ask whoever serves the row where the message belongs."""
         return self._route(row, request, to).call(row, request, to=to, ctx=ctx)

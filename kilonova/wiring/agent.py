@@ -32,4 +32,8 @@ def agent(conf: Any) -> Cloud:
         driver.close()
         bus.close()
 
-    return process([Part(one.start, stop)], [])
+    def start() -> None:
+        bus.connect()
+        one.start()
+
+    return process([Part(start, stop)], [])

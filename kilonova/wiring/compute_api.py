@@ -17,6 +17,11 @@ from kilonova.wiring.www_authenticate import auth_uri
 def api(conf: Any, host: str, port: int) -> Cloud:
     """The Compute API."""
     ground = region(conf, for_clients=True)
+    try:
+        ground.bus.connect()  # before anybody can ask us for what takes it
+    except BaseException:
+        ground.close()
+        raise
     return Cloud(
         f"http://{host}:{port}", [Part(lambda: None, ground.bus.close)], ground.databases,
         HttpServer(api_app(conf, ground), host, port),

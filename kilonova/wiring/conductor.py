@@ -51,7 +51,7 @@ def conductor(conf: Any, instance: int = 1) -> Cloud:
     parts.append(Part(lambda: engine.start(ground.bus, more), engine.close))
     if API in journals:
         parts.append(Rounds(world))
-    return process([Part(lambda: None, ground.bus.close), *parts], ground.databases)
+    return process([Part(ground.bus.connect, ground.bus.close), *parts], ground.databases)
 
 
 def _top_journals(ground: Region) -> list[str]:
