@@ -297,6 +297,8 @@ def _workflow_statements(dialect: str, tables: JournalTables, now: Any) -> dict[
     ours = sa.and_(w.c.id == _p("b_id"), w.c.owner == _p("me"), w.c.epoch == _p("b_epoch"))
     takeable = sa.or_(w.c.owner.is_(None), w.c.owner == _p("me"), w.c.owner.in_(dead))
     claim = sa.select(*columns).where(w.c.id == _p("b_id"), live, takeable)
+    # a workflow that has ended needs its params no more, and there may be a password in them
+    kept = sa.case((_p("state", sa.String).in_(ENDED), sa.literal("{}", sa.Text)), else_=w.c.params)
     state = {"state": _p("state"), "step": _p("step"), "log": _p("log"), "updated_at": _p("at")}
     return {
         "insert": _insert_absent(dialect, w),
@@ -311,7 +313,7 @@ def _workflow_statements(dialect: str, tables: JournalTables, now: Any) -> dict[
         .values(owner=_p("me"), epoch=_p("epoch"), **state),
         "write": w.update()
         .where(ours)
-        .values(wake_at=now + _p("wake_ms", sa.BigInteger), error=_p("error", sa.Text), **state),
+        .values(wake_at=now + _p("wake_ms", sa.BigInteger), error=_p("error", sa.Text), params=kept, **state),
         "load": sa.select(*columns).where(w.c.id == _p("b_id")),
         "unowned": sa.select(w.c.id).where(live, w.c.owner.is_(None)).limit(_p("most", sa.Integer)),
         "of_dead": sa.select(w.c.id).where(live, w.c.owner.in_(dead)).limit(_p("most", sa.Integer)),

@@ -148,3 +148,18 @@ def test_inserting_is_part_of_the_callers_transaction(cell: Database, mine: sql.
         insert_and_fail()
     with cell.read() as connection:
         assert mine.load(connection, "w1") is None
+
+
+def test_a_workflow_that_has_ended_keeps_no_params(connection: Connection, mine: sql.Journal) -> None:
+    epoch = _taken(mine, connection)
+    before = mine.load(connection, "w1")
+    assert before is not None
+    assert before.params != "{}"
+    mine.write(connection, "w1", epoch, state="parked", step=0, log="{}")
+    parked = mine.load(connection, "w1")
+    assert parked is not None
+    assert parked.params == before.params
+    mine.write(connection, "w1", epoch, state="done", step=0, log="{}")
+    ended = mine.load(connection, "w1")
+    assert ended is not None
+    assert ended.params == "{}"
