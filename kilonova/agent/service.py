@@ -192,7 +192,7 @@ class Agent:
         for told in answers:
             self._tracker.set_disabled(told.hosts, told.disabled)
             for host in sorted(told.refused):
-                LOG.error("The conductor knows host %s under another node uuid, so it is not taken into service", host)
+                LOG.error("Host %s is not ours: it has another node uuid on record, or another agent serves it", host)
 
     def _resources(self) -> float | None:
         """Report and track what changed about the hosts themselves."""

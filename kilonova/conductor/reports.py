@@ -16,7 +16,7 @@ import msgspec
 from kilonova.bus import calls
 from kilonova.bus.bus import Bus, Handler
 from kilonova.bus.calls import AgentBeat, BeatReply, HostReport, HostReports, HostsChanged
-from kilonova.core import json
+from kilonova.core import json, liveness
 from kilonova.core.context import Context
 from kilonova.core.errors import Unavailable
 from kilonova.db.queries import hosts
@@ -32,15 +32,19 @@ class NewHosts:
     """What happens to a host that reports for the first time.
 
     discover: it is mapped to the cell at once, not only by `manage discover_hosts`. enable: its service starts enabled.
+    down_time: seconds of silence after which a host of another agent is a new one's.
     """
 
     discover: bool = True
     enable: bool = True
+    down_time: float = 60.0
 
     @classmethod
     def from_conf(cls, conf: Any, *, all_in_one: bool) -> NewHosts:
         """Discovered in the all-in-one, else when `[scheduler]discover_hosts_in_cells_interval` is above 0."""
-        return cls(all_in_one or conf.scheduler.discover_hosts_in_cells_interval > 0, conf.enable_new_services)
+        discover = all_in_one or conf.scheduler.discover_hosts_in_cells_interval > 0
+        down_time = liveness.down_after(conf.report_interval, conf.service_down_time)
+        return cls(discover, conf.enable_new_services, down_time)
 
 
 class AgentReports:
@@ -83,8 +87,13 @@ class AgentReports:
 
     def _reports(self, _ctx: Context, told: HostReports) -> BeatReply:
         nodes = [node_row(report) for report in told.reports]
-        done = hosts.register(self._cell, told.agent, told.epoch, told.version, nodes, enable=self._new_hosts.enable)
-        for host in done.refused:
+        done = hosts.register(
+            self._cell, told.agent, told.epoch, told.version, nodes,
+            enable=self._new_hosts.enable, down_time=self._new_hosts.down_time,
+        )  # fmt: skip
+        for host, other in done.others:
+            LOG.error("Agent %s reports host %s, which agent %s serves and is alive", told.agent, host, other)
+        for host in set(done.refused) - {host for host, _ in done.others}:
             LOG.error("Host %s reports a node uuid that is not the one on record; it is not taken into service", host)
         names = [report.host for report in told.reports if report.host not in set(done.refused)]
         if done.new and self._directory is not None:

@@ -41,11 +41,14 @@ class Beat:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What became of a batch. refused: hosts whose node is on record under another uuid, or uuid under another host."""
+    """What became of a batch. refused: hosts whose node is on record under another uuid, or uuid under another host,
+    and hosts of another agent that is alive; those with that agent are in `others`.
+    """
 
     new: tuple[str, ...]
     disabled: tuple[str, ...]
     refused: tuple[str, ...]
+    others: tuple[tuple[str, str], ...] = ()
 
 
 # -- agents
@@ -120,13 +123,18 @@ def _keep_agent(connection: Connection, agent: str, epoch: int, version: int, no
 
 # -- registration
 
-_SERVICES_OF = sa.select(
-    services.c.id, services.c.host, services.c.agent, services.c.version, services.c.disabled
-).where(
-    services.c.host.in_(sa.bindparam("hosts", expanding=True)),
-    services.c.binary == COMPUTE,
-    services.c.deleted.is_(False),
-)
+_SERVICES_OF = (
+    sa.select(
+        services.c.id, services.c.host, services.c.agent, services.c.version, services.c.disabled,
+        services.c.forced_down, agents.c.last_seen_up,
+    )
+    .select_from(services.outerjoin(agents, agents.c.id == services.c.agent))
+    .where(
+        services.c.host.in_(sa.bindparam("hosts", expanding=True)),
+        services.c.binary == COMPUTE,
+        services.c.deleted.is_(False),
+    )
+)  # fmt: skip
 _NODES_OF = sa.select(compute_nodes.c.host, compute_nodes.c.uuid).where(
     sa.or_(
         compute_nodes.c.host.in_(sa.bindparam("hosts", expanding=True)),
@@ -152,17 +160,19 @@ _UPDATE_NODE = (
 
 
 def register(
-    db: Database, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]], *, enable: bool = True
-) -> Registered:
+    db: Database, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]], *, enable: bool = True,
+    down_time: float | None = None,
+) -> Registered:  # fmt: skip
     """Bring the rows of an agent and of up to 500 of its hosts up to date, in one transaction.
 
     `nodes`: rows of compute_nodes with the keys host, uuid and those of `_REPORTED`. enable: whether the service of a
-    new host starts enabled. AgentSuperseded.
+    new host starts enabled. down_time: seconds of silence after which another agent's hosts may be had; None is at
+    once. AgentSuperseded.
     """
     for attempt in (1, 2):
         try:
             with db.write() as connection:
-                return _register(connection, agent, epoch, version, nodes, enable)
+                return _register(connection, agent, epoch, version, nodes, enable, down_time)
         except sa.exc.IntegrityError:  # the same batch is being registered elsewhere: now its rows are there
             if attempt == 2:
                 raise
@@ -170,12 +180,16 @@ def register(
 
 
 def _register(
-    connection: Connection, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]], enable: bool
-) -> Registered:
-    _keep_agent(connection, agent, epoch, version, clock.utcnow())
+    connection: Connection, agent: str, epoch: int, version: int, nodes: Sequence[Mapping[str, Any]], enable: bool,
+    down_time: float | None,
+) -> Registered:  # fmt: skip
+    now = clock.utcnow()
+    _keep_agent(connection, agent, epoch, version, now)
     names = [node["host"] for node in nodes]
     known = {row.host: row for row in connection.execute(_SERVICES_OF, {"hosts": names})}
     refused, there = _identities(connection, nodes)
+    others = {host: str(row.agent) for host, row in known.items() if _is_anothers(row, agent, now, down_time)}
+    refused |= others.keys()
     taken = [node for node in nodes if node["host"] not in refused]
     added = _keep_services(connection, agent, version, taken, known, enable)
     fresh = [dict(node) | {"metrics": "[]"} for node in taken if node["host"] not in there]
@@ -186,7 +200,15 @@ def _register(
         connection.execute(_UPDATE_NODE, old)
     new = tuple(node["host"] for node in taken if node["host"] not in known or node["host"] not in there)
     disabled = [host for host, row in known.items() if row.disabled and host not in refused]
-    return Registered(new, (*disabled, *(() if enable else added)), tuple(sorted(refused)))
+    disabled += [] if enable else added
+    return Registered(new, tuple(disabled), tuple(sorted(refused)), tuple(sorted(others.items())))
+
+
+def _is_anothers(row: Any, agent: str, now: datetime, down_time: float | None) -> bool:
+    """Whether a host is served by another agent, one that is alive: two with the same host name are a mistake."""
+    if down_time is None or row.agent in (None, agent):
+        return False
+    return liveness.is_up(row.last_seen_up, now, down_time, forced_down=bool(row.forced_down))
 
 
 def _identities(connection: Connection, nodes: Sequence[Mapping[str, Any]]) -> tuple[set[str], set[str]]:

@@ -91,11 +91,12 @@ def test_discovery_is_automatic_with_an_interval_or_in_one_process(
 ) -> None:
     class Conf:
         enable_new_services = False
+        report_interval, service_down_time = 10, 45
 
         class scheduler:
             discover_hosts_in_cells_interval = interval
 
-    assert NewHosts.from_conf(Conf, all_in_one=all_in_one) == NewHosts(automatic, False)
+    assert NewHosts.from_conf(Conf, all_in_one=all_in_one) == NewHosts(automatic, False, 45)
 
 
 def test_a_new_service_may_start_disabled(cell: Database, api: Database) -> None:

@@ -72,6 +72,22 @@ def test_a_host_that_comes_with_another_agent_belongs_to_it(cell: Database) -> N
     assert found.agent == "a2"
 
 
+def test_a_host_of_an_agent_that_is_alive_is_not_anothers_until_it_is_silent(cell: Database, time: Later) -> None:
+    hosts.register(cell, "a1", 1, 74, nodes("h1"))
+    time.seconds = 60
+    hosts.agent_beat(cell, "a1", 1)
+    time.seconds = 119
+    done = hosts.register(cell, "a2", 1, 74, nodes("h1", "h2"), down_time=60)
+    assert (done.new, done.refused, done.others) == (("h2",), ("h1",), (("h1", "a1"),))
+    with cell.read() as connection:
+        assert hosts.agent_of(connection, "h1", 60) == hosts.ServedBy("a1", 1, True)
+    time.seconds = 121
+    done = hosts.register(cell, "a2", 1, 74, nodes("h1", "h2"), down_time=60)
+    assert (done.new, done.refused, done.others) == ((), (), ())
+    with cell.read() as connection:
+        assert hosts.agent_of(connection, "h1", 60) == hosts.ServedBy("a2", 1, True)
+
+
 def test_a_node_keeps_its_uuid_and_its_host_for_life(cell: Database) -> None:
     hosts.register(cell, "a1", 1, 74, nodes("h1", "h2"))
     stranger, renamed = node("h1", uuid=ids.new_uuid(), vcpus=99), node("h9", uuid=node("h2")["uuid"])
