@@ -106,7 +106,7 @@ class ByPrefix:
         return self._socket.send(method, self._addresses[prefix] + path, headers, body)
 
 
-_POOL = "max_pool_size = 1\nmax_overflow = 9"  # for servers with the usual limits
+_POOL = "max_pool_size = 3\nmax_overflow = 9"  # for servers with the usual limits
 _CREDENTIALS = """
 auth_type = password
 auth_url = {identity}

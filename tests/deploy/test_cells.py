@@ -17,7 +17,7 @@ CELLS = ("cell1", "cell2")
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[People]:
-    with deployment("postgresql", tmp_path_factory.mktemp("cells"), cells=CELLS) as made:
+    with deployment("mariadb", tmp_path_factory.mktemp("cells"), cells=CELLS) as made:
         found = People(made)
         found.settle_in(len(CELLS) * HOSTS)
         yield found

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from kilonova.bus import calls
+from kilonova.bus import amqp, calls
 from kilonova.bus.amqp import AmqpBus, messaging_options
-from kilonova.bus.bus import NoAnswer, NobodyServes
+from kilonova.bus.bus import BrokerAway, NoAnswer, NobodyServes
 from kilonova.conf.load import ConfigError, load
 from kilonova.core.request_spec import FlavorSpec, RequestSpec
 from tests.rabbitmq import remove_queues
@@ -75,6 +75,18 @@ def test_connecting_to_a_broker_where_nobody_is_takes_no_answer(bus: AmqpBus) ->
         bus.cast(calls.wake_workflow, calls.Wake("api", "w"))
 
 
+def test_a_broker_that_is_not_there_is_said_at_once_with_its_address_and_without_the_password() -> None:
+    url = "rabbit://me:secret@127.0.0.1:1,me:secret@127.0.0.1:2/cloud"
+    bus = AmqpBus(load([], {"transport_url": url}))
+    began = time.monotonic()
+    with pytest.raises(BrokerAway) as error:
+        bus.connect()
+    assert time.monotonic() - began < 2
+    assert error.value.text == (
+        "The message broker at 127.0.0.1:1, 127.0.0.1:2 /cloud does not answer: connection refused."
+    )
+
+
 def test_a_broker_that_refuses_us_is_said_in_one_sentence_without_the_password(rabbit_url: str) -> None:
     begin, end = rabbit_url.split("@")
     scheme, name = begin.split("//")
@@ -113,6 +125,18 @@ def test_a_handler_that_takes_too_long_is_no_answer_and_a_long_call_may_take_lon
 
 def test_a_long_call_whose_server_dies_ends_long_before_its_time(bus: AmqpBus) -> None:
     bus.serve("scheduler", {"select_destinations": lambda ctx, r: calls.Destinations(())})()  # its queue is left
+    began = time.monotonic()
+    with pytest.raises(NoAnswer):
+        bus.call(calls.select_destinations, CHOICE)
+    assert time.monotonic() - began < 4
+
+
+def test_who_dies_with_a_long_call_is_noticed_before_a_short_call_would_end(
+    bus: AmqpBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(amqp, "_SILENCE", 2)
+    bus._seconds["short"] = 60
+    bus.serve("scheduler", {"select_destinations": lambda ctx, r: calls.Destinations(())})()
     began = time.monotonic()
     with pytest.raises(NoAnswer):
         bus.call(calls.select_destinations, CHOICE)
