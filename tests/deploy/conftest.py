@@ -10,6 +10,7 @@ from tests.deploy.deployment import HOSTS, deployment
 from tests.deploy.people import People
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Who use a deployment use the same one: `pytest -n 2 --dist loadgroup` keeps them together."""
     for item in items:

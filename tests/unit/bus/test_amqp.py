@@ -135,7 +135,7 @@ def test_who_dies_with_a_long_call_is_noticed_before_a_short_call_would_end(
     bus: AmqpBus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(amqp, "_SILENCE", 2)
-    bus._seconds["short"] = 60
+    bus._seconds.update(short=60, long=120)
     bus.serve("scheduler", {"select_destinations": lambda ctx, r: calls.Destinations(())})()
     began = time.monotonic()
     with pytest.raises(NoAnswer):
