@@ -1,16 +1,7 @@
-"""`application`: the Compute API, for gunicorn, uWSGI and the like."""
+"""`application`: The Compute API, for gunicorn, uWSGI and the like."""
 
-from __future__ import annotations
+from kilonova.wiring.compute_api import api_app
+from kilonova.wsgi.lazy import Lazy, import_bus
 
-from typing import Any
-
-from kilonova.wsgi.lazy import Lazy, WsgiApp
-
-
-def _build(conf: Any) -> WsgiApp:
-    from kilonova.wiring.compute_api import api_app
-
-    return api_app(conf)
-
-
-application = Lazy("api", _build)
+import_bus()
+application = Lazy("api", api_app)

@@ -1,18 +1,25 @@
 """A WSGI callable that is built from the configuration file at its first request, in the process that serves it.
 
-Servers fork their workers, and connections must not be shared over a fork; so importing opens nothing.
+Servers fork their workers, and connections must not be shared over a fork; so importing opens nothing. But all modules
+are imported with the entry point, by the worker's main thread: the library of the broker loads a second copy of
+`threading`, after which the thread that did so can never be joined, and a worker that joins its threads never ends.
 """
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from kilonova.core import errors
+from kilonova.conf.load import ConfigError, load, warn_without_effect
+from kilonova.core import errors, log
+from kilonova.sql.engine import unreachable
+from kilonova.sql.reach import reason
 
 LOG = logging.getLogger(__name__)
 
@@ -21,6 +28,12 @@ WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 VARIABLE: Final = "KILONOVA_CONFIG"
 DEFAULT_FILE: Final = "/etc/kilonova/kilonova.conf"
 _AGAIN_AFTER = "3"  # seconds that a client is told to wait
+
+
+def import_bus() -> None:
+    """Import what a broker takes, where it is installed."""
+    with suppress(ModuleNotFoundError):
+        importlib.import_module("kilonova.bus.amqp")
 
 
 class Lazy:
@@ -51,12 +64,10 @@ class Lazy:
             return self._built[1]
 
     def _make(self) -> WsgiApp:
-        from kilonova.conf.load import load, warn_without_effect
-        from kilonova.core import log
-
         files = [Path(name) for name in os.environ.get(VARIABLE, DEFAULT_FILE).split(os.pathsep) if name]
         conf = load(files, application=self._application, warn=False)
         log.setup(conf, f"kilonova-{self._name}")
+        logging.logProcesses = logging.logThreads = True  # the server's own lines may want them
         warn_without_effect(files, application=self._application)
         app = self._build(conf)
         LOG.info("Process %s serves %s", os.getpid(), self._name)
@@ -65,10 +76,6 @@ class Lazy:
 
 def _refuse(name: str, error: Exception, start_response: Callable[..., Any]) -> Iterable[bytes]:
     """The reason is for the log; a stranger is not told where databases are."""
-    from kilonova.conf.load import ConfigError
-    from kilonova.sql.engine import unreachable
-    from kilonova.sql.reach import reason
-
     if isinstance(error, ConfigError | errors.KilonovaError):
         LOG.error("%s cannot serve: %s", name, error)
     elif unreachable(error):

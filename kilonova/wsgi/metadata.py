@@ -1,16 +1,7 @@
-"""`application`: the metadata service, for gunicorn, uWSGI and the like."""
+"""`application`: The metadata service, for gunicorn, uWSGI and the like."""
 
-from __future__ import annotations
+from kilonova.wiring.metadata import metadata_app
+from kilonova.wsgi.lazy import Lazy, import_bus
 
-from typing import Any
-
-from kilonova.wsgi.lazy import Lazy, WsgiApp
-
-
-def _build(conf: Any) -> WsgiApp:
-    from kilonova.wiring.metadata import metadata_app
-
-    return metadata_app(conf)
-
-
-application = Lazy("metadata", _build)
+import_bus()
+application = Lazy("metadata", metadata_app)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ from typing import Any
 import pytest
 
 from kilonova.core.errors import Unavailable
+from kilonova.db.prepare import prepare_api
 from kilonova.http.transport import WsgiTransport
 from kilonova.placement.store.prepare import prepare
 from kilonova.sql.engine import Database
+from kilonova.wiring.placement import placement_app
 from kilonova.wsgi.lazy import VARIABLE, Lazy
 
 
@@ -96,11 +100,37 @@ def test_importing_an_entry_point_opens_nothing(name: str, tmp_path: Path) -> No
 
 
 def test_placement_is_served_as_configured(tmp_path: Path) -> None:
-    module = importlib.import_module("kilonova.wsgi.placement")
-    app = Lazy("placement", module._build, application="placement")
+    app = Lazy("placement", placement_app, application="placement")
     room = Database(f"sqlite:///{tmp_path}/placement.db")
     prepare(room)
     room.dispose()
     assert ask(app)[0] == 200
     assert ask(app, "/healthz") == (200, b'{"status":"ok"}')
     assert ask(app, "/resource_providers")[0] in (401, 503)
+
+
+WORKER = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from kilonova.http.transport import WsgiTransport
+from kilonova.wsgi.{name} import application
+assert threading.active_count() == 1
+ask = WsgiTransport(application).send
+print(ThreadPoolExecutor(1).submit(ask, "GET", "http://h/healthz", {{}}, None).result()[0])
+"""
+
+
+@pytest.mark.parametrize("name", ["compute", "metadata"])
+def test_a_worker_whose_threads_serve_ends_when_it_is_told_to(name: str, config: Path, tmp_path: Path) -> None:
+    pytest.importorskip("oslo_messaging")
+    database = f"sqlite:///{tmp_path}/api.db"
+    config.write_text(
+        config.read_text() + f"[api_database]\nconnection = {database}\n"
+        "[DEFAULT]\ntransport_url = rabbit://nobody:x@127.0.0.1:1/\n"
+    )
+    api = Database(database)
+    prepare_api(api)
+    api.dispose()
+    command = [sys.executable, "-c", WORKER.format(name=name)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, "PYTHONPATH": "."})
+    assert done.stdout == "200\n", done.stderr
