@@ -23,7 +23,7 @@ client: $(CLIENT)/.done  ## Make .venv-client with the openstack command
 	@echo "The openstack command is there: . $(CLIENT)/bin/activate"
 
 test: $(VENV)/.dev  ## Run the tests (choose some with ARGS)
-	$(PYTEST) -n 2 --dist loadgroup $(ARGS)
+	$(PYTEST) -n 2 $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style, types and who imports whom
 	$(VENV)/bin/ruff check .

@@ -1,4 +1,4 @@
-"""One deployment per kind of database for all tests of this folder. They run in one worker, one after the other."""
+"""One deployment per kind of database for all tests of this folder. Workers of pytest take turns: see `alone`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,6 @@ import pytest
 
 from tests.deploy.deployment import HOSTS, deployment
 from tests.deploy.people import People
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Who use a deployment use the same one: `pytest -n 2 --dist loadgroup` keeps them together."""
-    for item in items:
-        if "people" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("deployment"))
 
 
 @pytest.fixture(scope="session", params=["postgresql", "mariadb"])

@@ -5,7 +5,9 @@ The API and Placement stand behind one address each; agents have a configuration
 
 from __future__ import annotations
 
+import fcntl
 import socket
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -177,6 +179,22 @@ def _done(*words: str) -> None:
     assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
 
+_held: list[bool] = []
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """No other process of pytest has a deployment meanwhile: two would take more connections than databases have."""
+    with (Path(tempfile.gettempdir()) / "kilonova-deployment.lock").open("w") as file:
+        if not _held:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        _held.append(True)
+        try:
+            yield
+        finally:
+            _held.pop()
+
+
 @contextmanager
 def deployment(kind: str, directory: Path, cells: tuple[str, ...] = ()) -> Iterator[Deployment]:
     """A deployment on a kind of database, ready, with two agents; gone afterwards.
@@ -185,6 +203,7 @@ def deployment(kind: str, directory: Path, cells: tuple[str, ...] = ()) -> Itera
     virtual host and a database of its own, a conductor and an agent.
     """
     with ExitStack() as stack:
+        stack.enter_context(alone())
         transport_url = stack.enter_context(virtual_host())
         transports = {cell: stack.enter_context(virtual_host()) for cell in cells}
         names = tuple(dict.fromkeys((*DATABASES, *cells)))
