@@ -47,7 +47,7 @@ class Command:
     def ended(self) -> int:
         """Wait for its end; the exit code."""
         assert self._running
-        return self._running.wait(15)
+        return self._running.wait(60)
 
     def said(self) -> str:
         """What came on standard error so far."""

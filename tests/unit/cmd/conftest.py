@@ -61,7 +61,7 @@ def kilonova(environment: dict[str, str], tmp_path: Path) -> Iterator[Run]:
             places.add(Path(arguments[arguments.index("--state-dir") + 1]))
         return subprocess.run(
             [sys.executable, "-c", _PROGRAM, *arguments],
-            env=environment | more, capture_output=True, text=True, timeout=30, check=False,
+            env=environment | more, capture_output=True, text=True, timeout=90, check=False,
         )  # fmt: skip
 
     yield run

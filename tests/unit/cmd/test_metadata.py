@@ -38,7 +38,7 @@ def test_it_serves_what_needs_no_server_and_warns_of_an_empty_secret(tmp_path: P
             assert send("GET", f"http://127.0.0.1:{port}/latest/meta-data/", {}, None)[0] == 400
         finally:
             os.kill(process.pid, signal.SIGTERM)
-            _, said = process.communicate(timeout=30)
+            _, said = process.communicate(timeout=90)
     assert process.returncode == 0
     assert "metadata_proxy_shared_secret is empty" in said
 

@@ -96,7 +96,7 @@ def test_a_signal_stops_it_cleanly(foreground: Start, tmp_path: Path, number: in
     process = foreground("up", "--port", "0")
     until_ready(process)
     process.send_signal(number)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert (tmp_path / "data/kilonova/stopped").exists()
     assert not (tmp_path / "data/kilonova/process.json").exists()
 
