@@ -110,7 +110,7 @@ def _into_cell(
         request.server.uuid: zone_of_host(world, selections[request.server.uuid][0]["host"])
         for request in waiting if request.server.uuid in selections
     }  # fmt: skip
-    with database.write() as connection:
+    def put(connection: Connection) -> None:
         for request in waiting:
             uuid = request.server.uuid
             if servers.read(connection, uuid, deleted=True) is not None:
@@ -138,6 +138,16 @@ def _into_cell(
                 context=run.ctx.to_message(),
             )  # fmt: skip
             journal.insert(connection, tables, row, held=True)
+
+    try:
+        with database.write() as connection:
+            put(connection)
+    except Exception as error:
+        if not servers.taken(error):
+            raise
+        # A conductor that had stalled put the same servers there in this moment: put those that are left.
+        with database.write() as connection:
+            put(connection)
 
 
 def _bury(connection: Connection, ctx: Context, request: requests.BuildRequest, fault: dict[str, Any]) -> None:
@@ -167,10 +177,12 @@ def _settle(world: World, run: Run, selections: dict[str, Any]) -> set[str]:
             mapping = known.get(uuid)
             if mapping is None:
                 continue
-            if mapping.cell_uuid is not None:  # an earlier try came this far
-                won.add(uuid)
+            cell = _cell_of(selections.get(uuid))
+            if mapping.cell_uuid is not None:
+                if mapping.cell_uuid == cell:  # an earlier try came this far; else another conductor decided otherwise
+                    won.add(uuid)
             elif requests.drop_request(connection, uuid):
-                requests.set_cell(connection, uuid, _cell_of(selections.get(uuid)))
+                requests.set_cell(connection, uuid, cell)
                 won.add(uuid)
     return won
 
@@ -221,7 +233,7 @@ def bury_all(world: World, run: Run, failure: Any) -> None:
     won = _settle(world, run, {})
     _take_back_lost(world, run, {}, won)
     with world.cells.api.read() as connection:
-        known = requests.mappings(connection, sorted(won))
+        known = requests.mappings(connection, run.params["servers"])
     _let_go(world, run, {uuid: mapping.cell_uuid for uuid, mapping in known.items() if mapping.cell_uuid})
 
 

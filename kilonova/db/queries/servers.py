@@ -89,6 +89,11 @@ def insert(connection: Connection, server: Server, extra: ServerExtra, server_ta
         connection.execute(_INSERT_TAG, rows)
 
 
+def taken(error: Exception) -> bool:
+    """Whether an error of insert says that the cell has the server already."""
+    return isinstance(error, sa.exc.IntegrityError)
+
+
 def _text(value: Any) -> str | None:
     return msgspec.json.encode(value).decode() if value else None
 
