@@ -24,7 +24,7 @@ from kilonova.core.request_spec import GroupSpec, RequestSpec, Selection
 from kilonova.core.scheduling import NoValidHost
 from kilonova.db.queries import actions, block_devices, journal, requests, servers
 from kilonova.sql.engine import Connection
-from kilonova.workflows.step import Done, Run, Step, Workflow
+from kilonova.workflows.step import NOTHING, Done, Run, Step, Workflow
 
 _SELECTIONS = msgspec.json.Decoder(list[Selection])
 
@@ -50,14 +50,6 @@ def schedule(world: World, run: Run) -> Done:
         return Done({"selections": {}, "fault": {"code": 500, "text": error.text}})
     chosen = [msgspec.to_builtins(list(row)) for row in answer.selections]
     return Done({"selections": dict(zip(wanted, chosen, strict=True))})
-
-
-def unschedule(world: World, run: Run) -> None:
-    """Give back what was claimed for servers that have not been handed over."""
-    uuids: list[str] = run.params["servers"]
-    with world.cells.api.read() as connection:
-        known = requests.mappings(connection, uuids)
-    _release(world, [uuid for uuid in uuids if uuid not in known or known[uuid].cell_uuid is None])
 
 
 def _release(world: World, uuids: Iterable[str]) -> None:
@@ -221,27 +213,30 @@ def _let_go(world: World, run: Run, cells: dict[str, str]) -> None:
 
 def bury_all(world: World, run: Run, failure: Any) -> None:
     """The scheduler could not be asked, or the hand-over went wrong: every server still waiting goes to cell0 with
-    what happened; those that reached their cell before go on there.
+    what happened, and its claim is given back; those that reached their cell before go on there.
     """
     fault = {"code": 500, "text": failure.text}
-    pending = requests.several(world.cells.api, run.params["servers"])
+    uuids: list[str] = run.params["servers"]
+    pending = requests.several(world.cells.api, uuids)
     selections = run.outputs.get("schedule", {}).get("selections", {})
-    for uuid in set(pending) & set(selections):
-        _take_back(world, run, _cell_of(selections[uuid]), uuid)
     if pending:
         _into_cell(world, run, CELL0, list(pending.values()), {}, {}, fault)
-    won = _settle(world, run, {})
-    _take_back_lost(world, run, {}, won)
+    buried = _settle(world, run, {})  # from here on it is certain who is where, whatever a rival does
+    _take_back_lost(world, run, {}, buried)
+    for uuid in buried & set(selections):
+        _take_back(world, run, _cell_of(selections[uuid]), uuid)
     with world.cells.api.read() as connection:
-        known = requests.mappings(connection, run.params["servers"])
-    _let_go(world, run, {uuid: mapping.cell_uuid for uuid, mapping in known.items() if mapping.cell_uuid})
+        known = requests.mappings(connection, uuids)
+    alive = {uuid: mapping.cell_uuid for uuid, mapping in known.items() if mapping.cell_uuid not in (None, CELL0)}
+    _let_go(world, run, {uuid: cell for uuid, cell in alive.items() if cell})
+    _release(world, [uuid for uuid in uuids if uuid not in alive])
 
 
 BOOT = Workflow(
     "boot",
     (
-        Step("schedule", schedule, unschedule, tries=5),
-        Step("hand_over", hand_over, unschedule, tries=5),
+        Step("schedule", schedule, NOTHING, tries=5),
+        Step("hand_over", hand_over, NOTHING, tries=5),
     ),
     on_failed=bury_all,
 )
