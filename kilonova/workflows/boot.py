@@ -40,7 +40,10 @@ def schedule(world: World, run: Run) -> Done:
     wanted = [uuid for uuid in uuids if uuid in pending]
     if not wanted:
         return Done({"selections": {}})
-    spec = requests.specs(world.cells.api, wanted[:1])[wanted[0]]
+    specs = requests.specs(world.cells.api, wanted[:1]) or requests.specs(world.cells.api, wanted)
+    if not specs:  # all were deleted in this moment
+        return Done({"selections": {}})
+    spec = next(iter(specs.values()))
     if spec.group is not None:
         spec = msgspec.structs.replace(spec, group=_with_hosts(world, spec.group))
     request = SelectDestinations(msgspec.structs.replace(spec, num_instances=len(wanted)), tuple(wanted))
@@ -73,7 +76,7 @@ def hand_over(world: World, run: Run) -> Done:
     specs = requests.specs(world.cells.api, list(pending))
     by_cell: dict[str, list[requests.BuildRequest]] = {}
     for uuid, request in pending.items():
-        if uuid in selections or fault is not None:
+        if uuid in specs and (uuid in selections or fault is not None):  # else deleted in this moment
             by_cell.setdefault(_cell_of(selections.get(uuid)), []).append(request)
     for cell, waiting in by_cell.items():
         _into_cell(world, run, cell, waiting, selections, specs, fault)

@@ -12,7 +12,7 @@ from kilonova.db.queries import requests, servers
 from kilonova.workflows import boot as booting
 from tests.workflows.census import assert_stable, living
 from tests.workflows.cloud import Cloud
-from tests.workflows.stories import boot, tell, tidy
+from tests.workflows.stories import boot, remove, tell, tidy
 
 Into = Callable[..., None]
 
@@ -69,4 +69,25 @@ def test_a_server_that_a_rival_settles_while_it_is_buried_is_in_one_cell_at_most
     assert len(chosen) == 1
     (alive,) = assert_stable(cloud).values()  # with its allocation
     assert (alive.uuid, alive.vm_state, living(cloud)[uuid][0]) == (uuid, "active", "cell1")
+    tidy(cloud)
+
+
+def test_a_server_that_is_deleted_before_its_spec_is_read_takes_no_other_with_it(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    specs = requests.specs
+    first, second = boot(cloud, 2)
+    gone: list[str] = []
+
+    def late(*args: Any) -> dict[str, RequestSpec]:
+        if not gone:
+            gone.append(first)
+            remove(cloud, first)
+        return specs(*args)
+
+    monkeypatch.setattr(requests, "specs", late)
+    cloud.run()
+    assert gone
+    alive = assert_stable(cloud)
+    assert {uuid: server.vm_state for uuid, server in alive.items()} == {second: "active"}
     tidy(cloud)
