@@ -23,7 +23,7 @@ from kilonova.db.queries import compute_nodes, hosts, services
 from kilonova.sql.engine import Database
 from kilonova.virt.simulated import SimulatedDriver
 from tests.unit.agent.fakes import Placement, spawn, ticket
-from tests.unit.db.conftest import CELL
+from tests.unit.conftest import CELL
 
 RARELY = AgentSettings(report_interval=3600)  # beats are made by hand
 

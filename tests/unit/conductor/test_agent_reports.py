@@ -15,7 +15,7 @@ from kilonova.core.errors import Conflict
 from kilonova.db.queries import compute_nodes, hosts, services
 from kilonova.sql.engine import Database
 from tests.unit.agent.fakes import Inline
-from tests.unit.conductor.conftest import CELL
+from tests.unit.conftest import CELL
 
 
 class Rig:

@@ -11,7 +11,7 @@ from kilonova.db.cell_schema import agents, compute_nodes, services
 from kilonova.db.queries import hosts
 from kilonova.db.queries.services import list_services, set_disabled
 from kilonova.sql.engine import Database
-from tests.unit.db.conftest import CELL
+from tests.unit.conftest import CELL
 from tests.unit.db.rows import node, nodes
 
 

@@ -1,3 +1,5 @@
+"""Databases of their own for tests of what reads and writes them."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
