@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from kilonova.agent import inventory
 from kilonova.agent.settings import AgentSettings
@@ -16,10 +17,13 @@ from kilonova.agent.state import AgentState
 from kilonova.bus import calls
 from kilonova.bus.bus import Bus
 from kilonova.bus.calls import AgentBeat, BeatReply, HostReport, HostReports
+from kilonova.core import clock
 from kilonova.core.liveness import SERVICE_VERSION
+from kilonova.core.skew import Skew
 from kilonova.virt.driver import Driver, Inventory, Usage, need
 
 BATCH = 500
+_PROMPT = 1.0  # seconds: an answer that took longer says too little about the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,17 @@ class Reporter:
         self._lock = threading.Lock()
         self._changed: set[str] = set()
         self._refused: set[str] = set()
+        self._skew = Skew("this host", "the control plane's")
 
     def beat(self, in_hand: tuple[str, ...], *, ask: bool, first: bool) -> BeatReply:
         """Say that the process is alive; `ask` for the disabled hosts, `first` whether ours are on record."""
         serving = len(self._inventory.hosts()) - len(self._refused)
-        return self._bus.call(calls.agent_beat, AgentBeat(self._agent, self._epoch, serving, in_hand, ask, first))
+        sent, before = clock.utcnow(), clock.monotonic()
+        reply = self._bus.call(calls.agent_beat, AgentBeat(self._agent, self._epoch, serving, in_hand, ask, first))
+        took = clock.monotonic() - before
+        if reply.time is not None and took < _PROMPT:
+            self._skew.seen(sent + timedelta(seconds=took / 2) - reply.time)
+        return reply
 
     def forget(self) -> None:
         """The conductor knows nothing of our hosts: `tell` is to tell all of them again."""

@@ -7,6 +7,7 @@ doubled by the transport; whoever needs certainty sends again (see `workflows.en
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
@@ -194,16 +195,18 @@ class AgentBeat(msgspec.Struct, frozen=True, omit_defaults=True):
     first: bool = False
 
 
-class BeatReply(msgspec.Struct, frozen=True):
+class BeatReply(msgspec.Struct, frozen=True, omit_defaults=True):
     """unknown: the conductor has no record of this agent's hosts; send full reports.
 
     disabled: hosts whose service is disabled, of those reported, or of all when the beat asked; None: not looked up.
     refused: hosts that were not taken, because their node is known under another uuid.
+    time: the time that the control plane goes by, to a beat.
     """
 
     unknown: bool = False
     disabled: tuple[str, ...] | None = None
     refused: tuple[str, ...] = ()
+    time: datetime | None = None
 
 
 class SelectDestinations(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ import msgspec
 from kilonova.bus import calls
 from kilonova.bus.bus import Bus, Handler
 from kilonova.bus.calls import AgentBeat, BeatReply, HostReport, HostReports, HostsChanged
-from kilonova.core import json, liveness
+from kilonova.core import clock, json, liveness
 from kilonova.core.context import Context
 from kilonova.core.errors import Unavailable
 from kilonova.db.queries import hosts
@@ -71,7 +71,7 @@ class AgentReports:
     def _beat(self, _ctx: Context, told: AgentBeat) -> BeatReply:
         beat = hosts.agent_beat(self._cell, told.agent, told.epoch)
         if not beat.known:
-            return BeatReply(unknown=True)
+            return BeatReply(unknown=True, time=clock.utcnow())
         if beat.restarted:
             LOG.info("Agent %s has restarted with epoch %s and %s hosts", told.agent, told.epoch, told.hosts)
             if self._directory is not None:
@@ -79,7 +79,8 @@ class AgentReports:
         if self._agent_seen is not None:
             self._agent_seen(told.agent, told.epoch, told.in_hand)
         unknown = told.first and not hosts.release_unless(self._cell, told.agent, told.hosts)
-        return BeatReply(unknown=unknown, disabled=self._disabled(told.agent) if told.ask else None)
+        disabled = self._disabled(told.agent) if told.ask else None
+        return BeatReply(unknown=unknown, disabled=disabled, time=clock.utcnow())
 
     def _disabled(self, agent: str) -> tuple[str, ...]:
         with self._cell.read() as connection:
