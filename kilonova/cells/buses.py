@@ -1,6 +1,6 @@
-"""Buses of a deployment of cells: one at the top, one per cell, and for every message the one that leads to it.
+"""Buses of a deployment of cells: the region's, one per cell, and for every message the one that leads to it.
 
-Knows of a message only where it says which cell it is for. Cells whose address is the top's share its bus.
+Knows of a message only where it says which cell it is for. Cells whose address is the region's share its bus.
 """
 
 from __future__ import annotations
@@ -16,24 +16,25 @@ from kilonova.core.context import Context
 
 
 class CellBuses:
-    """A Bus that routes. `serve` is the top's: a process serves only where it lives.
+    """A Bus that routes. `serve` is that of `own`: a process serves only where it lives.
 
-    open_bus opens the bus of an address, once per address. address_of is the transport URL of a cell, None for the
-    top's. cell_of_agent says in which cell an agent is.
+    open_bus opens the bus of an address, again at the next message when it raises. address_of is the transport URL of a
+    cell, or of the region for `api`; None where that is the own one. cell_of_agent says in which cell an agent is.
     """
 
     def __init__(
-        self, top: Bus, open_bus: Callable[[str], Bus], address_of: Callable[[str], str | None],
+        self, own: Bus, open_bus: Callable[[str], Bus], address_of: Callable[[str], str | None],
         cell_of_agent: Callable[[str], str | None],
     ) -> None:  # fmt: skip
-        self._top, self._open = top, open_bus
+        self._own, self._open = own, open_bus
         self._address_of, self._cell_of_agent = address_of, cell_of_agent
         self._lock = threading.Lock()
+        self._opening: dict[str, threading.Lock] = {}
         self._opened: dict[str, Bus] = {}
 
     def connect(self) -> None:
-        """Connect the top's; a cell's is connected by the first message to it."""
-        self._top.connect()
+        """Connect the own one; another is opened by the first message to it."""
+        self._own.connect()
 
     def call(self, row: Call[Req, Rep], request: Req, *, to: str = "", ctx: Context | None = None) -> Rep:
         """Ask whoever serves the row where the message belongs."""
@@ -50,25 +51,27 @@ class CellBuses:
 
     def serve(self, topic: str, handlers: Mapping[str, Handler], *, address: str = "") -> Callable[[], None]:
         """Serve on the bus of this process's own place."""
-        return self._top.serve(topic, handlers, address=address)
+        return self._own.serve(topic, handlers, address=address)
 
     def close(self) -> None:
         """Close all of them."""
-        for bus in (*self._opened.values(), self._top):
+        for bus in (*self._opened.values(), self._own):
             bus.close()
 
     def of(self, database: str) -> Bus:
         """The bus of the conductors of a database: `api`, or a cell's uuid."""
-        address = None if database == API else self._address_of(database)
+        address = self._address_of(database)
         if address is None:
-            return self._top
+            return self._own
         with self._lock:
+            opening = self._opening.setdefault(address, threading.Lock())
+        with opening:  # which takes seconds where a broker is away; other cells do not wait for it
             if address not in self._opened:
                 self._opened[address] = self._open(address)
             return self._opened[address]
 
     def opened(self) -> Iterable[str]:
-        """The addresses that are open beside the top's."""
+        """The addresses that are open beside the own one."""
         return tuple(self._opened)
 
     def _route(self, row: Call[Req, Rep], request: Req, to: str) -> Bus:
@@ -82,4 +85,4 @@ class CellBuses:
             if cell is None:
                 raise NobodyServes(topic=row.topic, address=to)
             return self.of(cell)
-        return self._top
+        return self.of(API) if row.topic == "scheduler" else self._own

@@ -23,7 +23,7 @@ def api(conf: Any, host: str, port: int) -> Cloud:
         ground.close()
         raise
     return Cloud(
-        f"http://{host}:{port}", [Part(lambda: None, ground.bus.close)], ground.databases,
+        f"http://{host}:{port}", [Part(lambda: None, ground.leave)], ground.databases,
         HttpServer(api_app(conf, ground), host, port),
     )  # fmt: skip
 

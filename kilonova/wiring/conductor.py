@@ -12,7 +12,6 @@ from kilonova.conductor.rounds import Rounds
 from kilonova.conductor.service import Conductor
 from kilonova.core.errors import Unavailable
 from kilonova.db.prepare import require_cell
-from kilonova.db.queries import cell_mappings
 from kilonova.wiring.parts import Cloud, Part, process
 from kilonova.wiring.region import Region, own_cell, region
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
@@ -25,14 +24,14 @@ class CellZeroMissing(Unavailable):
 
 
 def conductor(conf: Any, instance: int = 1) -> Cloud:
-    """A conductor: of its cell where `[database]` names one, and of the API database where it is at the top.
+    """A conductor: of its cell where `[database]` names one, and of the API database where its broker is the region's.
 
     instance: tells several on one host apart; each must be the same after a restart.
     """
-    ground = region(conf)
+    ground = region(conf, of_cell=True)
     try:
         cell = own_cell(conf, ground.cells)
-        journals = [*(_top_journals(ground) if _at_top(conf, ground, cell) else []), *([cell] if cell else [])]
+        journals = [*(_region_journals(ground) if ground.of_region else []), *([cell] if cell else [])]
     except BaseException:
         ground.close()
         raise
@@ -51,20 +50,13 @@ def conductor(conf: Any, instance: int = 1) -> Cloud:
     parts.append(Part(lambda: engine.start(ground.bus, more), engine.close))
     if API in journals:
         parts.append(Rounds(world))
-    return process([Part(ground.bus.connect, ground.bus.close), *parts], ground.databases)
+    return process([Part(ground.bus.connect, ground.leave), *parts], ground.databases)
 
 
-def _top_journals(ground: Region) -> list[str]:
+def _region_journals(ground: Region) -> list[str]:
     """The databases above the cells, which must have their tables."""
     cell0 = next((cell for cell in ground.cells.every() if cell.uuid == CELL0), None)
     if cell0 is None:
         raise CellZeroMissing
     require_cell(cell0.database)
     return [API, CELL0]
-
-
-def _at_top(conf: Any, ground: Region, cell: str | None) -> bool:
-    if cell is None:
-        return True
-    row = next(row for row in cell_mappings.every(ground.cells.api) if row.uuid == cell)
-    return bool(row.transport_url in ("", conf.transport_url)) and bool(conf.api_database.connection)

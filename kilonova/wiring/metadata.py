@@ -24,7 +24,7 @@ def metadata(conf: Any, host: str, port: int) -> Cloud:
         ground.close()
         raise
     return Cloud(
-        f"http://{host}:{port}", [Part(lambda: None, ground.bus.close)], ground.databases,
+        f"http://{host}:{port}", [Part(lambda: None, ground.leave)], ground.databases,
         HttpServer(app, host, port),
     )  # fmt: skip
 

@@ -11,15 +11,21 @@ from kilonova.http.server import HttpServer
 from kilonova.placement import app as placement
 from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.placement.world import settings as placement_settings
+from kilonova.sql.engine import Database
+from kilonova.sql.shared_clock import SharedClock
 from kilonova.wiring.broker import NeedsSetting
 from kilonova.wiring.parts import Cloud, WsgiApp, mounted
 from kilonova.wiring.www_authenticate import auth_uri
 
 
-def placement_app(conf: Any) -> WsgiApp:
-    """Placement as a WSGI callable, at the root and below `/placement`. conf: of the application `placement`."""
-    room = databases.open_database(conf, "placement_database")
-    prepare_placement(room)
+def placement_app(conf: Any, room: Database | None = None) -> WsgiApp:
+    """Placement as a WSGI callable, at the root and below `/placement`. conf: of the application `placement`.
+
+    room: its database, prepared; without it, it is opened, and its clock is the process's from now on.
+    """
+    if room is None:
+        room = _prepared(conf)
+        SharedClock(room).start()
     app = placement.make_app(room, placement_settings(conf.placement), auth_uri=auth_uri(conf))
     inner = middleware.pipeline(app, service="placement", settings=middleware.settings(conf), auth=Auth(conf))
     return mounted({"placement": inner}, lambda: True, otherwise=inner)
@@ -29,4 +35,13 @@ def capacity(conf: Any, host: str, port: int) -> Cloud:
     """The Placement service."""
     if not conf.placement_database.connection:
         raise NeedsSetting(group="placement_database", name="connection")
-    return Cloud(f"http://{host}:{port}", [], [], HttpServer(placement_app(conf), host, port))
+    room = _prepared(conf)
+    return Cloud(
+        f"http://{host}:{port}", [SharedClock(room)], [room], HttpServer(placement_app(conf, room), host, port)
+    )
+
+
+def _prepared(conf: Any) -> Database:
+    room = databases.open_database(conf, "placement_database")
+    prepare_placement(room)
+    return room

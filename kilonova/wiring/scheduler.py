@@ -35,7 +35,7 @@ def scheduler(conf: Any, instance: int = 1) -> Cloud:
         "hosts_changed": deciding.hosts_changed,
     }
     me = conf.host if instance == 1 else f"{conf.host}:{instance}"
-    parts: list[Any] = [Part(ground.bus.connect, ground.bus.close), _Serving(ground.bus, "scheduler", handlers)]
+    parts: list[Any] = [Part(ground.bus.connect, ground.leave), _Serving(ground.bus, "scheduler", handlers)]
     if first is not None:
         parts.append(Heartbeat(first.database, me, SCHEDULER, conf.report_interval))
     return process(parts, ground.databases)

@@ -14,9 +14,10 @@ from typing import Any
 
 import msgspec
 
-from kilonova.bus.calls import SelectDestinations, Wake, select_destinations, wake_workflow
+from kilonova.bus.calls import SelectDestinations, select_destinations
 from kilonova.cells.cells import CELL0
 from kilonova.compute.availability import zone_of_host
+from kilonova.compute.waking import wake
 from kilonova.compute.world import World
 from kilonova.core import clock, ids, states
 from kilonova.core.context import Context
@@ -211,7 +212,7 @@ def _let_go(world: World, run: Run, cells: dict[str, str]) -> None:
         with database.write() as connection:
             released = [workflow for workflow in held if journal.release(connection, tables, workflow)]
         for workflow in released:
-            world.bus.cast(wake_workflow, Wake(cell, workflow), ctx=run.ctx)
+            wake(world, cell, workflow, run.ctx)
 
 
 def bury_all(world: World, run: Run, failure: Any) -> None:
@@ -238,7 +239,7 @@ def bury_all(world: World, run: Run, failure: Any) -> None:
 BOOT = Workflow(
     "boot",
     (
-        Step("schedule", schedule, NOTHING, tries=5),
+        Step("schedule", schedule, NOTHING, tries=8),  # a minute and a half without any scheduler
         Step("hand_over", hand_over, NOTHING, tries=5),
     ),
     on_failed=bury_all,

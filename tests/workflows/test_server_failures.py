@@ -193,7 +193,7 @@ def test_interfaces_that_are_never_plugged_do_not_matter_when_that_is_not_fatal(
     cloud = clouds(slow_plug=True, settings=settings)
     cloud.hold_events = True
     assert only(tell(cloud, boot)).vm_state == "active"
-    assert cloud.clock.seconds > 700
+    assert cloud.clock.seconds > 699  # a deadline is kept in milliseconds
 
 
 def test_with_no_time_to_wait_for_interfaces_a_guest_runs_at_once(clouds: Callable[..., Cloud]) -> None:

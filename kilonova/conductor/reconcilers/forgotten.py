@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.bus.calls import Wake, wake_workflow
 from kilonova.cells.cells import API
+from kilonova.compute.waking import wake
 from kilonova.compute.world import World
 from kilonova.conductor.reconcilers.memory import Memory
 from kilonova.core import clock, ids
@@ -53,7 +53,7 @@ def _end_hold(world: World, cell: str, workflow: str, server: str) -> None:
         LOG.warning("The build %s of server %s was still held; it is let go", workflow, server)
         with database.write() as connection:
             journal.release(connection, tables, workflow)
-        world.bus.cast(wake_workflow, Wake(cell, workflow))
+        wake(world, cell, workflow, Context(overwrite=False))
         return
     LOG.warning("The build %s of server %s, which was never handed over, is discarded", workflow, server)
     with database.write() as connection:
@@ -75,5 +75,5 @@ def _give_up(world: World, server: str) -> bool:
     with database.write() as connection:
         made = journal.insert(connection, tables, new)
     if made:
-        world.bus.cast(wake_workflow, Wake(API, new.id))
+        wake(world, API, new.id, ctx)
     return made

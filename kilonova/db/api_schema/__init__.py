@@ -9,6 +9,7 @@ from kilonova.db.api_schema.keypairs import key_pairs
 from kilonova.db.api_schema.mappings import cell_mappings, host_mappings, instance_mappings
 from kilonova.db.api_schema.metadata import metadata
 from kilonova.db.api_schema.quotas import project_user_quotas, quota_classes, quota_locks, quotas
+from kilonova.db.api_schema.region import region
 from kilonova.db.api_schema.requests import build_requests, request_specs
 from kilonova.db.journal_schema import journal_tables
 
@@ -35,6 +36,7 @@ __all__ = [
     "quota_classes",
     "quota_locks",
     "quotas",
+    "region",
     "request_specs",
     "workflow_events",
     "workflows",

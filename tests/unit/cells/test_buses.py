@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kilonova.bus import calls
-from kilonova.bus.bus import Handler, NobodyServes
+from kilonova.bus.bus import Handler, NobodyServes, NoBroker
 from kilonova.cells.buses import CellBuses
 
 
@@ -48,8 +48,9 @@ def buses(heard: dict[str, Heard]) -> CellBuses:
         return heard[address]
 
     return CellBuses(
-        heard["top"], open_bus, {"c1": "amqp://one", "c2": "amqp://two", "c3": None}.__getitem__, {"a2": "c2"}.get
-    )
+        heard["top"], open_bus, {"api": None, "c1": "amqp://one", "c2": "amqp://two", "c3": None}.__getitem__,
+        {"a2": "c2"}.get,
+    )  # fmt: skip
 
 
 def test_a_wake_up_goes_to_the_conductors_of_its_database(buses: CellBuses, heard: dict[str, Heard]) -> None:
@@ -74,9 +75,37 @@ def test_a_call_to_an_agent_goes_to_the_cell_it_is_in(buses: CellBuses, heard: d
         buses.call(calls.console_output, calls.ConsoleOutput("h", "s"), to="nobody")
 
 
-def test_the_scheduler_is_at_the_top(buses: CellBuses, heard: dict[str, Heard]) -> None:
+def test_the_scheduler_is_in_the_region(buses: CellBuses, heard: dict[str, Heard]) -> None:
     buses.cast(calls.hosts_changed, calls.HostsChanged())
     assert heard["top"].got[0][0] == "hosts_changed"
+
+
+def test_a_process_of_a_cell_reaches_the_region(heard: dict[str, Heard]) -> None:
+    def open_bus(address: str) -> Heard:
+        return heard.setdefault(address, Heard(address))
+
+    of_cell = CellBuses(heard["top"], open_bus, {"api": "amqp://region", "c1": None}.__getitem__, {"a1": "c1"}.get)
+    of_cell.cast(calls.hosts_changed, calls.HostsChanged())
+    of_cell.cast(calls.wake_workflow, calls.Wake("api", "w"))
+    of_cell.call(calls.console_output, calls.ConsoleOutput("h", "s"), to="a1")
+    assert [one[0] for one in heard["amqp://region"].got] == ["hosts_changed", "wake_workflow"]
+    assert [one[0] for one in heard["top"].got] == ["console_output"]
+
+
+def test_a_bus_that_could_not_be_opened_is_tried_again(heard: dict[str, Heard]) -> None:
+    answers: list[Any] = [NoBroker(), Heard("amqp://one")]
+
+    def open_bus(address: str) -> Heard:
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found  # type: ignore[no-any-return]
+
+    buses = CellBuses(heard["top"], open_bus, {"c1": "amqp://one"}.__getitem__, {}.get)
+    with pytest.raises(NoBroker):
+        buses.cast(calls.wake_workflow, calls.Wake("c1", "w"))
+    buses.cast(calls.wake_workflow, calls.Wake("c1", "w"))
+    assert answers == []
 
 
 def test_closing_closes_every_bus(buses: CellBuses, heard: dict[str, Heard]) -> None:
