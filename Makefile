@@ -3,13 +3,14 @@
 
 VENV := .venv
 CLIENT := .venv-client
+PEERS := .venv-peers
 ARGS ?=
 PYTEST := $(VENV)/bin/python -m pytest
 UV_COMPILE = uv pip compile -q --universal --python-version 3.11
 export UV_CUSTOM_COMPILE_COMMAND := make lock
 
 .DEFAULT_GOAL := help
-.PHONY: help up venv client test lint find docs lock clean
+.PHONY: help up venv client peers test lint find docs lock clean
 
 help:  ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -21,6 +22,8 @@ venv: $(VENV)/.dev  ## Make .venv with everything for running, testing and check
 
 client: $(CLIENT)/.done  ## Make .venv-client with the openstack command
 	@echo "The openstack command is there: . $(CLIENT)/bin/activate"
+
+peers: $(PEERS)/.done  ## Make .venv-peers with the Keystone and the Placement of OpenStack, which some tests run against
 
 test: $(VENV)/.dev  ## Run the tests (choose some with ARGS)
 	$(PYTEST) -n 2 $(ARGS)
@@ -41,9 +44,10 @@ lock:  ## Resolve the dependencies of pyproject.toml anew into the lock files (n
 	$(UV_COMPILE) --upgrade --group build pyproject.toml -o requirements.lock
 	$(UV_COMPILE) --upgrade --group build --group dev --extra postgresql --extra mysql --extra rabbitmq -c requirements.lock pyproject.toml -o requirements-dev.lock
 	$(UV_COMPILE) --upgrade --group client -o requirements-client.lock
+	$(UV_COMPILE) --upgrade --group peers -o requirements-peers.lock
 
 clean:  ## Remove virtual environments and caches (never a cloud's state)
-	rm -rf $(VENV) $(CLIENT) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info
+	rm -rf $(VENV) $(CLIENT) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache build *.egg-info
 
 $(VENV)/.runtime: requirements.lock pyproject.toml tools/venv.sh
 	@sh tools/venv.sh $(VENV) requirements.lock editable
@@ -55,4 +59,8 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.lock
 
 $(CLIENT)/.done: requirements-client.lock tools/venv.sh
 	@sh tools/venv.sh $(CLIENT) requirements-client.lock
+	@touch $@
+
+$(PEERS)/.done: requirements-peers.lock tools/venv.sh
+	@sh tools/venv.sh $(PEERS) requirements-peers.lock
 	@touch $@

@@ -20,7 +20,7 @@ PROJECT: Final = "service"
 
 @dataclass(frozen=True)
 class Service:
-    """A service of ours: its row in the catalogue, and its user with the roles on the project `service`."""
+    """A service: its row in the catalogue, and the roles of its user, of the same name, on the project `service`."""
 
     type: str
     name: str
@@ -32,6 +32,14 @@ SERVICES: Final = (
     # Compute acts on other projects' ports, volumes and images; Placement only checks tokens.
     Service("compute", "nova", "Compute", ("service", "admin")),
     Service("placement", "placement", "Placement", ("service",)),
+)
+
+
+OTHERS: Final = (
+    # Entries that their own installation makes; ours to make where `kilonova embedded` serves them beside a Keystone.
+    Service("image", "glance", "Images", ()),
+    Service("network", "neutron", "Network", ()),
+    Service("block-storage", "cinder", "Volumes", ()),
 )
 
 
@@ -109,6 +117,9 @@ class Accounts:
         yield self._region_there()
         for service in SERVICES:
             yield from self._entry(service, urls.get(service.type, {}))
+        for service in OTHERS:
+            if urls.get(service.type):
+                yield from self._entry(service, urls[service.type])
 
     def _domain_id(self) -> str:
         found = self._send("GET", f"/domains/{segment(self._domain)}", what="showing domains", missing=True)

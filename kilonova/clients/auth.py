@@ -68,6 +68,10 @@ class ServiceTokens:
                     return str(urls[0])
         raise EndpointNotFound(service=types[0])
 
+    def project_id(self) -> str:
+        """The project that the token is for. RemoteUnavailable."""
+        return str(self._access().project_id)
+
     def _fetch(self) -> None:
         access = self._access()
         left = (access.expires.replace(tzinfo=None) - clock.utcnow()).total_seconds()

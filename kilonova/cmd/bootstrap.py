@@ -1,7 +1,7 @@
 """`kilonova bootstrap`: what Compute and Placement need in an identity service. It adds what is missing.
 
 Made are the roles, the project `service`, the users nova and placement with their roles on it, the services in the
-catalogue, and the endpoints whose addresses are given.
+catalogue, and the endpoints whose addresses are given; of images, network and volumes only those.
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 PASSWORD: Final = "KILONOVA_SERVICE_PASSWORD"
 _INTERFACES: Final = ("public", "internal", "admin")
+_SERVICES: Final = {  # option to service type and an example
+    "compute": ("compute", "http://controller:8774/v2.1"),
+    "placement": ("placement", "http://controller:8778"),
+    "image": ("image", "http://controller:8780/image"),
+    "network": ("network", "http://controller:8780/networking"),
+    "volume": ("block-storage", "http://controller:8780/volume/v3"),
+}
 _SAY_EVERY: Final = 5.0
 _PAUSE: Final = 1.0
 
@@ -30,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     text = "an administrator's cloud in clouds.yaml (default: OS_CLOUD, or the OS_* variables)"
     add("--os-cloud", metavar="NAME", help=text)
-    for service, example in (("compute", "http://controller:8774/v2.1"), ("placement", "http://controller:8778")):
+    for service, (_, example) in _SERVICES.items():
         text = f"its endpoints, such as {example}; with INTERFACE= only the public, internal or admin one; repeatable"
         add(f"--{service}-url", type=_address, action="append", default=[], metavar="[INTERFACE=]URL", help=text)
     add("--region", help="region of the endpoints (default: that of the credentials, or RegionOne)")
@@ -49,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     region = arguments.region or login.region or "RegionOne"
     accounts = Accounts(login.session, login.auth_url, region, arguments.domain)
     _wait(accounts, arguments.wait)
-    urls = {"compute": _by_interface(arguments.compute_url), "placement": _by_interface(arguments.placement_url)}
+    urls = {kind: _by_interface(getattr(arguments, f"{option}_url")) for option, (kind, _) in _SERVICES.items()}
     password = arguments.service_password or os.environ.get(PASSWORD) or None
     for done in accounts.ensure(password, urls):
         print(f"{done.how:<8} {done.what:<9} {done.name}", flush=True)

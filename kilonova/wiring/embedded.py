@@ -1,4 +1,8 @@
-"""The four embedded services behind their prefixes, whether they share a process with compute or not."""
+"""The embedded services behind their prefixes, whether they share a process with compute or not.
+
+All four, or some of them beside the real ones of others: without identity among them, tokens are those of the Keystone
+that `[keystone_authtoken]` names.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from kilonova.clients.compute import HttpCompute
 from kilonova.clients.images import HttpImages
 from kilonova.clients.rest import RestClient, Transport
 from kilonova.conf.all_in_one import Secrets
+from kilonova.conf.embedded import SERVICES
 from kilonova.embedded.identity import app as identity
 from kilonova.embedded.identity.bootstrap import bootstrap as bootstrap_identity
 from kilonova.embedded.identity.tables import PROJECTS
@@ -25,7 +30,9 @@ from kilonova.http import middleware
 from kilonova.http.auth import Auth
 from kilonova.http.policy import Policy
 from kilonova.sql.engine import Database
+from kilonova.wiring.broker import CREDENTIALS
 from kilonova.wiring.parts import EventsToCompute, WsgiApp
+from kilonova.wiring.www_authenticate import auth_uri
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,7 @@ class EmbeddedSettings:
     """Where the services are, what they keep where, and what the first start makes.
 
     open opens a service's database by its name. urls: endpoints of the catalogue that are elsewhere, by type.
+    services: which are served.
     """
 
     base_url: str
@@ -43,6 +51,7 @@ class EmbeddedSettings:
     open: Callable[[str], Database]
     reset_admin: bool = False
     urls: Mapping[str, str] = field(default_factory=dict)
+    services: tuple[str, ...] = SERVICES
 
     @property
     def identity_url(self) -> str:
@@ -57,11 +66,11 @@ class EmbeddedSettings:
         }  # fmt: skip
 
 
-class Embedded:
-    """The services. `identity` is ready at once, since others need its tokens; the rest when `build` is called."""
+class _OwnIdentity:
+    """The embedded identity service, which is ready at once, since others need its tokens."""
 
-    def __init__(self, settings: EmbeddedSettings, conf: Any, transport: Transport, policy: Policy) -> None:
-        self.settings, self._conf, self._transport, self._policy = settings, conf, transport, policy
+    def __init__(self, settings: EmbeddedSettings, conf: Any, transport: Transport) -> None:
+        self._settings, self._conf, self._transport, self.url = settings, conf, transport, settings.identity_url
         secrets = settings.secrets
         self._people = identity.make_identity(settings.open("identity"))
         bootstrap_identity(
@@ -71,13 +80,54 @@ class Embedded:
         )  # fmt: skip
         self.auth = Auth(conf, transport, settings.login("nova") | {
             "auth_type": "password", "user_domain_id": "default", "project_domain_id": "default",
-            "www_authenticate_uri": settings.identity_url,
+            "www_authenticate_uri": self.url,
         })  # fmt: skip
         self._people.on_revoke(lambda gone: self.auth.forget(gone.secret) if gone.secret else self.auth.forget_all())
 
     def tokens(self, username: str) -> ServiceTokens:
+        return client_auth.password_tokens(self._transport, **self._settings.login(username))
+
+    def owners(self) -> tuple[str, str]:
+        with self._people.database.read() as connection:
+            projects = {row["name"]: row["id"] for row in PROJECTS.find(connection)}
+        return projects["admin"], projects["demo"]
+
+    def apps(self) -> dict[str, WsgiApp]:
+        people = identity.make_app(self._people, self.url)
+        options = middleware.settings(self._conf)
+        return {"identity": middleware.pipeline(people, service="identity", settings=options)}
+
+
+class _OtherIdentity:
+    """A Keystone. What the first start makes belongs to the project of the service users."""
+
+    def __init__(self, conf: Any, transport: Transport) -> None:
+        self.auth, self.url = Auth(conf), auth_uri(conf)
+        self._tokens = client_auth.service_tokens(conf, CREDENTIALS, transport)
+
+    def tokens(self, _username: str) -> ServiceTokens:
+        return self._tokens
+
+    def owners(self) -> tuple[str, str]:
+        project = self._tokens.project_id()
+        return project, project
+
+    def apps(self) -> dict[str, WsgiApp]:
+        return {}
+
+
+class Embedded:
+    """The services. `identity` is ready at once, since others need its tokens; the rest when `build` is called."""
+
+    def __init__(self, settings: EmbeddedSettings, conf: Any, transport: Transport, policy: Policy) -> None:
+        self.settings, self._conf, self._transport, self._policy = settings, conf, transport, policy
+        own = "identity" in settings.services
+        self._identity = _OwnIdentity(settings, conf, transport) if own else _OtherIdentity(conf, transport)
+        self.auth = self._identity.auth
+
+    def tokens(self, username: str) -> ServiceTokens:
         """A service user's tokens."""
-        return client_auth.password_tokens(self._transport, **self.settings.login(username))
+        return self._identity.tokens(username)
 
     def behind(self, service: str, *, limit_body: bool = True) -> Callable[[WsgiApp], WsgiApp]:
         """Puts a service behind the middleware."""
@@ -86,30 +136,41 @@ class Embedded:
             app, service=service, settings=options, auth=self.auth, policy=self._policy
         )
 
-    def build(self, pictures_client: HttpImages, compute_url: str) -> tuple[dict[str, WsgiApp], Any]:
-        """The applications by prefix, and the network service, which is to be started.
+    def build(self, pictures_client: HttpImages, compute_url: str) -> tuple[dict[str, WsgiApp], list[Any]]:
+        """The applications by prefix, and parts that are to be started.
 
         pictures_client: how the volume service looks images up. compute_url: where the network's events go.
+        RemoteUnavailable while a Keystone does not answer.
         """
-        settings, url = self.settings, self.settings.identity_url
-        with self._people.database.read() as connection:
-            projects = {row["name"]: row["id"] for row in PROJECTS.find(connection)}
-        pictures = images.make_world(settings.open("images"), settings.image_dir)
-        bootstrap_images(pictures, owner=projects["admin"])
+        admin, demo = self._identity.owners()
+        apps, parts = self._identity.apps(), []
+        if "images" in self.settings.services:
+            apps["image"] = self.behind("image", limit_body=False)(self._images(admin))
+        if "network" in self.settings.services:
+            net = self._network(compute_url, admin, demo)
+            apps["networking"] = self.behind("network")(net)
+            parts.append(net)
+        if "volumes" in self.settings.services:
+            apps["volume"] = self.behind("volume")(self._volumes(pictures_client))
+        return apps, parts
+
+    def _images(self, owner: str) -> WsgiApp:
+        pictures = images.make_world(self.settings.open("images"), self.settings.image_dir)
+        bootstrap_images(pictures, owner=owner)
+        app: WsgiApp = images.make_app(pictures, self._identity.url)
+        return app
+
+    def _network(self, compute_url: str, admin: str, demo: str) -> Any:
         compute = RestClient("compute", compute_url, self._transport, self.tokens("neutron"), microversion="compute")
-        net = network.make_app(settings.open("network"), notifier=EventsToCompute(HttpCompute(compute)))
+        net = network.make_app(self.settings.open("network"), notifier=EventsToCompute(HttpCompute(compute)))
         bootstrap_network(
-            net.database, admin_project=projects["admin"], demo_project=projects["demo"],
-            private_cidr=settings.private_cidr, public_cidr=settings.public_cidr,
+            net.database, admin_project=admin, demo_project=demo, private_cidr=self.settings.private_cidr,
+            public_cidr=self.settings.public_cidr,
         )  # fmt: skip
-        disks = volumes.make_app(
-            settings.open("volumes"), images=lambda ctx, image: pictures_client.as_user(ctx).show(image)
+        return net
+
+    def _volumes(self, pictures_client: HttpImages) -> WsgiApp:
+        app: WsgiApp = volumes.make_app(
+            self.settings.open("volumes"), images=lambda ctx, image: pictures_client.as_user(ctx).show(image)
         )
-        people = identity.make_app(self._people, url)
-        apps: dict[str, WsgiApp] = {
-            "identity": middleware.pipeline(people, service="identity", settings=middleware.settings(self._conf)),
-            "image": self.behind("image", limit_body=False)(images.make_app(pictures, url)),
-            "networking": self.behind("network")(net),
-            "volume": self.behind("volume")(disks),
-        }
-        return apps, net
+        return app

@@ -72,12 +72,12 @@ def all_in_one(settings: AllInOne) -> Cloud:
     tokens = embedded.tokens("nova")
     clients = clients_over(lambda group: rest_client(conf, group, transport, tokens))
     world, cell1, directory = _world(conf, files, clients)
-    apps, net = embedded.build(clients.images, f"{settings.base_url}/compute/v2.1")
+    apps, embedded_parts = embedded.build(clients.images, f"{settings.base_url}/compute/v2.1")
     auth_uri = embedded.settings.identity_url
     apps["placement"] = embedded.behind("placement")(_placement(files, auth_uri))
     apps["compute"] = compute_app(world, policy, auth_uri=auth_uri, behind=embedded.behind("compute"))
     apps["metadata"] = _metadata(conf, world, settings.secrets.metadata_secret)
-    parts = [*_control(conf, world, cell1, directory), net, _hypervisors(conf, settings.state_dir, world)]
+    parts = [*_control(conf, world, cell1, directory), *embedded_parts, _hypervisors(conf, settings.state_dir, world)]
     cloud = Cloud(settings.base_url, parts, files.opened, HttpServer(root, settings.host, settings.port))
     root.app = mounted(apps, lambda: cloud.ready)
     return cloud

@@ -1,4 +1,4 @@
-"""The four small services as a process of their own."""
+"""The small services, all four or some of them, as a process of their own."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
 from kilonova.http.transport import RoutedTransport, SocketTransport, WsgiTransport
 from kilonova.sql.engine import Database
+from kilonova.sql.shared_clock import SharedClock
 from kilonova.wiring.broker import NeedsSetting
 from kilonova.wiring.embedded import Embedded, EmbeddedSettings
 from kilonova.wiring.parts import Cloud, Later, clients_over, mounted
 
 
 def embedded(conf: Any) -> Cloud:
-    """The four small services over a socket."""
+    """The small services over a socket."""
     options = conf.embedded
+    if not options.services:
+        raise NeedsSetting(group="embedded", name="services")
     for name in ("admin_password", "service_password"):
-        if not getattr(options, name):
+        if "identity" in options.services and not getattr(options, name):
             raise NeedsSetting(group="embedded", name=name)
     base = (options.base_url or f"http://{options.listen}:{options.listen_port}").rstrip("/")
     root, opened, open_database = Later(), [], databases.opener(conf)
@@ -40,13 +43,14 @@ def embedded(conf: Any) -> Cloud:
             base_url=base, image_dir=Path(options.image_dir or Path(conf.state_path) / "images"),
             private_cidr=options.private_cidr, public_cidr=options.public_cidr,
             secrets=Secrets(options.admin_password, people, people, options.service_password),
-            open=database, urls={"compute": options.compute_url, "placement": options.placement_url},
+            open=database, services=tuple(options.services),
+            urls={"compute": options.compute_url, "placement": options.placement_url},
         ),
         conf, transport, Policy(compute_rules(), conf),
     )  # fmt: skip
     tokens = services.tokens("nova")
     clients = clients_over(lambda group: rest_client(conf, group, transport, tokens))
-    apps, net = services.build(clients.images, options.compute_url)
-    cloud = Cloud(base, [net], opened, HttpServer(root, options.listen, options.listen_port))
+    apps, parts = services.build(clients.images, options.compute_url)
+    cloud = Cloud(base, [SharedClock(opened[0]), *parts], opened, HttpServer(root, options.listen, options.listen_port))
     root.app = mounted(apps, lambda: cloud.ready)
     return cloud

@@ -17,6 +17,7 @@ from typing import Any
 
 from kilonova.clients.rest import Body
 from kilonova.http.transport import SocketTransport
+from tests.deploy import peers as peers_
 from tests.deploy.balancer import Balancer
 from tests.deploy.processes import Process, command, end
 from tests.deploy.servers import databases
@@ -33,6 +34,7 @@ class Ports:
     """Where the services listen."""
 
     embedded: int
+    keystone: int
     compute: int
     placement: int
     apis: tuple[int, int]
@@ -41,26 +43,30 @@ class Ports:
     @classmethod
     def free(cls) -> Ports:
         """Ports that nobody has."""
-        sockets = [socket.socket() for _ in range(7)]
+        sockets = [socket.socket() for _ in range(8)]
         try:
             for one in sockets:
                 one.bind(("127.0.0.1", 0))
-            embedded, compute, placement, *rest = (one.getsockname()[1] for one in sockets)
+            embedded, keystone, compute, placement, *rest = (one.getsockname()[1] for one in sockets)
         finally:
             for one in sockets:
                 one.close()
-        return cls(embedded, compute, placement, (rest[0], rest[1]), (rest[2], rest[3]))
+        return cls(embedded, keystone, compute, placement, (rest[0], rest[1]), (rest[2], rest[3]))
 
 
 @dataclass
 class Deployment:
-    """Processes by name (`api-1`, `api-2`, `agent-1` …), the first users, and where everything is."""
+    """Processes by name (`api-1`, `api-2`, `agent-1` …), the first users, and where everything is.
+
+    peers: what runs in the place of ours, of `keystone` and `placement`.
+    """
 
     directory: Path
     ports: Ports
     config: Path
     url: Any
     databases: tuple[str, ...]
+    peers: frozenset[str] = frozenset()
     processes: dict[str, Process] = field(default_factory=dict)
 
     def add(self, name: str, *words: str) -> Process:
@@ -91,7 +97,8 @@ class Deployment:
         embedded = at(self.ports.embedded)
         return ByPrefix({
             "/compute": at(self.ports.compute), "/placement": at(self.ports.placement),
-            **{f"/{name}": embedded for name in ("identity", "image", "networking", "volume")},
+            **{f"/{name}": embedded for name in ("image", "networking", "volume")},
+            "/identity": at(identity_port(self.ports, self.peers)),
         })  # fmt: skip
 
 
@@ -120,9 +127,17 @@ project_domain_id = default
 """
 
 
-def configuration(directory: Path, ports: Ports, url: Any, transport_url: str, *, own_cell: bool = True) -> Path:
+def identity_port(ports: Ports, peers: frozenset[str]) -> int:
+    """Where tokens come from."""
+    return ports.keystone if "keystone" in peers else ports.embedded
+
+
+def configuration(
+    directory: Path, ports: Ports, url: Any, transport_url: str, *, own_cell: bool = True,
+    peers: frozenset[str] = frozenset(),
+) -> Path:  # fmt: skip
     """The configuration file that all processes share. own_cell: they belong to cell1."""
-    identity = f"http://127.0.0.1:{ports.embedded}/identity"
+    identity = f"http://127.0.0.1:{identity_port(ports, peers)}/identity"
     credentials = _CREDENTIALS.format(identity=identity)
     text = f"""
 [DEFAULT]
@@ -147,10 +162,11 @@ www_authenticate_uri = {identity}
 [scheduler]
 discover_hosts_in_cells_interval = 60
 [embedded]
+services = {"" if "keystone" in peers else "identity,"}images,network,volumes
 listen_port = {ports.embedded}
 connection = {url("identity").replace("_identity", "_{service}")}
 compute_url = http://127.0.0.1:{ports.compute}/v2.1
-placement_url = http://127.0.0.1:{ports.placement}
+placement_url = http://127.0.0.1:{ports.placement}/placement
 private_cidr = 127.100.0.0/16
 public_cidr = 127.101.0.0/24
 admin_password = {PASSWORD}
@@ -196,8 +212,10 @@ def alone() -> Iterator[None]:
 
 
 @contextmanager
-def deployment(kind: str, directory: Path, cells: tuple[str, ...] = ()) -> Iterator[Deployment]:
-    """A deployment on a kind of database, ready, with two agents; gone afterwards.
+def deployment(
+    kind: str, directory: Path, cells: tuple[str, ...] = (), peers: frozenset[str] = frozenset()
+) -> Iterator[Deployment]:
+    """A deployment on a kind of database, ready, with two agents; gone afterwards. peers: see `Deployment`.
 
     Without `cells` there is one, on the virtual host of all, and two processes of each service. Each of `cells` has a
     virtual host and a database of its own, a conductor and an agent.
@@ -209,17 +227,21 @@ def deployment(kind: str, directory: Path, cells: tuple[str, ...] = ()) -> Itera
         names = tuple(dict.fromkeys((*DATABASES, *cells)))
         url = stack.enter_context(databases(kind, names))
         ports = Ports.free()
-        config = configuration(directory, ports, url, transport_url, own_cell=not cells)
-        made = Deployment(directory, ports, config, url, names)
+        config = configuration(directory, ports, url, transport_url, own_cell=not cells, peers=peers)
+        made = Deployment(directory, ports, config, url, names, peers)
         for cell, transport in transports.items():
             own = f"[DEFAULT]\ntransport_url = {transport}\n[database]\nconnection = {url(cell)}\n"
             config.with_name(f"{cell}.conf").write_text(own)
         make_tables(config, url, transports or {"cell1": transport_url})
         stack.callback(lambda: end(made.processes.values()))
-        for port, backends in ((ports.compute, ports.apis), (ports.placement, ports.placements)):
+        balanced = [(ports.compute, ports.apis)]
+        balanced += [] if "placement" in peers else [(ports.placement, ports.placements)]
+        for port, backends in balanced:
             balancer = Balancer(port, list(backends))
             balancer.start()
             stack.callback(balancer.stop)
+        for peer in _peers(made):
+            stack.callback(lambda peer=peer: end([peer]))
         if cells:
             _with_cells(made, transports)
         else:
@@ -231,10 +253,27 @@ def deployment(kind: str, directory: Path, cells: tuple[str, ...] = ()) -> Itera
         yield made
 
 
+def _peers(made: Deployment) -> Iterator[Process]:
+    """What runs in the place of ours, started and filled."""
+    at = "http://127.0.0.1:{}".format
+    identity = f"{at(identity_port(made.ports, made.peers))}/identity"
+    if "keystone" in made.peers:
+        yield peers_.keystone(made.directory / "keystone", made.url("identity"), made.ports.keystone)
+        embedded = at(made.ports.embedded)
+        peers_.fill(f"{identity}/v3", made.transport(), {
+            "compute": f"{at(made.ports.compute)}/v2.1", "placement": f"{at(made.ports.placement)}/placement",
+            "image": f"{embedded}/image", "network": f"{embedded}/networking", "volume": f"{embedded}/volume/v3",
+        })  # fmt: skip
+    if "placement" in made.peers:
+        directory = made.directory / "placement"
+        yield peers_.placement(directory, made.url("placement"), made.ports.placement, identity)
+
+
 def _with_two_of_each(made: Deployment) -> None:
     made.add("embedded", "embedded")
     for number in (1, 2):
-        made.add(f"placement-{number}", "placement", "--port", str(made.ports.placements[number - 1]))
+        if "placement" not in made.peers:
+            made.add(f"placement-{number}", "placement", "--port", str(made.ports.placements[number - 1]))
         made.add(f"api-{number}", "api", "--port", str(made.ports.apis[number - 1]))
         made.add(f"conductor-{number}", "conductor", "--instance", str(number))
         made.add(f"scheduler-{number}", "scheduler", "--instance", str(number))

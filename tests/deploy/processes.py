@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,24 +17,29 @@ END_WITHIN = 40.0
 _COMMAND = [sys.executable, "-m", "kilonova.cmd.main"]
 
 
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of `kilonova` to its end."""
-    return subprocess.run([*_COMMAND, *words], cwd=ROOT, capture_output=True, text=True, timeout=60)
+def command(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command of `kilonova` to its end. environment: all its variables, where not the tests' own."""
+    return subprocess.run([*_COMMAND, *words], cwd=ROOT, capture_output=True, text=True, timeout=60, env=environment)
 
 
 class Process:
-    """One service. words: the command line after `kilonova`."""
+    """One service. words: the command line after `kilonova`, or after `command`."""
 
-    def __init__(self, name: str, words: Iterable[str], directory: Path) -> None:
+    def __init__(
+        self, name: str, words: Iterable[str], directory: Path, command: Sequence[str] = _COMMAND
+    ) -> None:  # fmt: skip
         self.name, self._words, self._path = name, list(words), directory / f"{name}.out"
+        self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
         self._from = 0
 
-    def start(self) -> None:
-        """Start it; what it wrote before stays in its file."""
+    def start(self, **environment: str) -> None:
+        """Start it; what it wrote before stays in its file. environment: variables beside those of the tests."""
         self._from = self._path.stat().st_size if self._path.exists() else 0
         with self._path.open("ab") as file:
-            self._process = subprocess.Popen([*_COMMAND, *self._words], cwd=ROOT, stdout=file, stderr=file)
+            self._process = subprocess.Popen(
+                [*self._command, *self._words], cwd=ROOT, stdout=file, stderr=file, env={**os.environ, **environment}
+            )
 
     def more(self, *words: str) -> None:
         """Further words of its command line."""

@@ -193,10 +193,14 @@ def test_11_links_between_documents_lead_somewhere() -> None:
     assert broken == []
 
 
-LOCKS = {"runtime": "requirements.lock", "build": "requirements.lock", "client": "requirements-client.lock"}
+LOCKS = {
+    "runtime": "requirements.lock", "build": "requirements.lock", "client": "requirements-client.lock",
+    "peers": "requirements-peers.lock",
+}  # fmt: skip
+LOCK_FILES = sorted({*LOCKS.values(), "requirements-dev.lock"})
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock", "requirements-client.lock"])
+@pytest.mark.parametrize("lock", LOCK_FILES)
 def test_10_a_lock_file_pins_every_line_and_names_no_place_to_load_from(lock: str) -> None:
     lines = [line for line in (ROOT / lock).read_text().splitlines() if line and not line.lstrip().startswith("#")]
     assert [line for line in lines if not re.match(r"^[a-z0-9-]+==[\w.]+( ; .+)?$", line)] == []
@@ -204,7 +208,7 @@ def test_10_a_lock_file_pins_every_line_and_names_no_place_to_load_from(lock: st
 
 def test_10_every_dependency_is_locked() -> None:
     locked = {lock: set(re.findall(r"^([a-z0-9-]+)==", (ROOT / lock).read_text(), re.MULTILINE)) for lock in
-              ("requirements.lock", "requirements-dev.lock", "requirements-client.lock")}  # fmt: skip
+              LOCK_FILES}  # fmt: skip
     missing = [
         name
         for name, where in declared().items()
