@@ -13,6 +13,7 @@ from kilonova.conf.all_in_one import AllInOne, Secrets
 from kilonova.http.server import HttpServer
 from kilonova.http.transport import WsgiTransport
 from kilonova.wiring import Cloud, all_in_one
+from tests.databases import Places
 from tests.http.compute.cloud import PASSWORD, Client, login, until
 
 VOLUME, NETWORK, IMAGE, PLACEMENT = "/volume/v3", "/networking/v2.0", "/image/v2", "/placement"
@@ -88,8 +89,17 @@ def settings(directory: Path, *, hosts: int = 2, port: int = 8774, config: str =
 
 
 @contextmanager
-def stage(directory: Path, *, hosts: int = 2, port: int = 8774, config: str = "") -> Iterator[Stage]:
-    """A cloud without a socket."""
+def stage(
+    directory: Path, places: Places | None = None, *, hosts: int = 2, port: int = 8774, config: str = ""
+) -> Iterator[Stage]:
+    """A cloud without a socket. places: where its databases are; without, they are in the directory.
+
+    A directory that is not there yet is a new cloud's, whose databases are emptied.
+    """
+    if places is not None:
+        config = places.config + config
+        if not directory.exists():
+            places.empty()
     cloud = all_in_one(settings(directory, hosts=hosts, port=port, config=config))
     try:
         cloud.start(listen=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.core import clock
+from tests.databases import Places
 from tests.http.compute.cloud import Client, until
 from tests.scenario.stage import NOTHING, Stage, delete, flavor, image, network, stage
 
@@ -45,9 +46,9 @@ def all_active(client: Client, count: int) -> list[dict[str, Any]]:
     return servers
 
 
-def test_fifty_servers_of_one_request_hold_no_thread_each(tmp_path: Path) -> None:
+def test_fifty_servers_of_one_request_hold_no_thread_each(tmp_path: Path, places: Places) -> None:
     slow = "[simulated]\nspawn_delay = 0.2\n"
-    with stage(tmp_path / "state", hosts=4, config=slow) as here:
+    with stage(tmp_path / "state", places, hosts=4, config=slow) as here:
         unlimited(here)
         demo = here.demo.at(VERSION)
         before, most = threading.active_count(), 0
@@ -66,8 +67,8 @@ def test_fifty_servers_of_one_request_hold_no_thread_each(tmp_path: Path) -> Non
         assert here.left() == NOTHING
 
 
-def test_a_range_of_servers_is_cut_to_what_the_quota_leaves(tmp_path: Path) -> None:
-    with stage(tmp_path / "state") as here:
+def test_a_range_of_servers_is_cut_to_what_the_quota_leaves(tmp_path: Path, places: Places) -> None:
+    with stage(tmp_path / "state", places) as here:
         demo = here.demo.at(VERSION)
         limits = demo.get("/limits")["limits"]["absolute"]
         create_many(demo, 2, limits["maxTotalInstances"] + 10)

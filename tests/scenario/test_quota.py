@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.databases import Places
 from tests.scenario.stage import boot, create, flavor, image, stage
 
 VERSION = "2.96"
@@ -16,8 +17,10 @@ VERSION = "2.96"
     ("resource", "limit", "flavor_name"),
     [("instances", 1, "m1.nano"), ("cores", 2, "m1.medium"), ("ram", 512, "m1.tiny")],
 )
-def test_a_quota_names_itself_and_what_raises_it(tmp_path: Path, resource: str, limit: int, flavor_name: str) -> None:
-    with stage(tmp_path / "state") as here:
+def test_a_quota_names_itself_and_what_raises_it(
+    tmp_path: Path, places: Places, resource: str, limit: int, flavor_name: str
+) -> None:
+    with stage(tmp_path / "state", places) as here:
         demo = here.demo.at(VERSION)
         quota = f"/os-quota-sets/{demo.project}"
         here.admin.ok("PUT", quota, {"quota_set": {resource: limit}})

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import Places
 from tests.http.compute.cloud import Client, until
 from tests.scenario.stage import (
     NETWORK,
@@ -79,13 +80,13 @@ def without_links(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def lives(tmp_path_factory: pytest.TempPathFactory, places: Places) -> Iterator[dict[str, Any]]:
     """What was seen in a first life; the second, which goes on, at another port."""
     directory = tmp_path_factory.mktemp("restart") / "state"
-    with stage(directory) as first:
+    with stage(directory, places) as first:
         made = furnish(first)
         before, token, lines = seen(first), first.demo.token, len(first.log())
-    with stage(directory, port=8775) as second:
+    with stage(directory, places, port=8775) as second:
         yield {"made": made, "before": before, "token": token, "lines": lines, "here": second}
 
 
@@ -129,10 +130,10 @@ def test_what_a_server_had_still_works(lives: dict[str, Any]) -> None:
     assert demo.status("GET", "/", service=PLACEMENT) == 200
 
 
-def test_hosts_that_are_no_longer_there_get_no_server_and_give_theirs_up(tmp_path: Path) -> None:
-    with stage(tmp_path / "state", hosts=3) as before:
+def test_hosts_that_are_no_longer_there_get_no_server_and_give_theirs_up(tmp_path: Path, places: Places) -> None:
+    with stage(tmp_path / "state", places, hosts=3) as before:
         old = [boot(before.demo.at(VERSION))["id"] for _ in range(3)]
-    with stage(tmp_path / "state", hosts=1) as after:
+    with stage(tmp_path / "state", places, hosts=1) as after:
         demo = after.demo.at(VERSION)
         new = [boot(demo)["id"] for _ in range(3)]
         hosts = {after.admin.get(f"/servers/{server}")["server"]["OS-EXT-SRV-ATTR:host"] for server in new}
@@ -141,14 +142,14 @@ def test_hosts_that_are_no_longer_there_get_no_server_and_give_theirs_up(tmp_pat
         assert after.left() == NOTHING
 
 
-def test_work_that_was_under_way_at_the_end_is_finished_by_the_next_start(tmp_path: Path) -> None:
+def test_work_that_was_under_way_at_the_end_is_finished_by_the_next_start(tmp_path: Path, places: Places) -> None:
     slow = "[simulated]\nspawn_delay = 0.3\ndestroy_delay = 0.3\n"
-    with stage(tmp_path / "state", config=slow) as before:
+    with stage(tmp_path / "state", places, config=slow) as before:
         doomed = [boot(before.demo.at(VERSION))["id"] for _ in range(2)]
         started = [create(before.demo.at(VERSION)) for _ in range(6)]
         for server in doomed:
             before.demo.ok("DELETE", f"/servers/{server}", status=204)
-    with stage(tmp_path / "state") as after:
+    with stage(tmp_path / "state", places) as after:
         demo = after.demo.at(VERSION)
         for server in started:
             becomes(demo, server, "ACTIVE", 40)

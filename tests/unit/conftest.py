@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from kilonova.db import api_schema, cell_schema
 from kilonova.sql.engine import Database
 from tests.databases import KINDS, Shared
-from tests.databases import shared as shared_databases
 
 CELL = "11111111-1111-1111-1111-111111111111"
-
-
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
-    """What the databases come from."""
-    with shared_databases(tmp_path_factory.mktemp("shared")) as made:
-        yield made
 
 
 @pytest.fixture(params=KINDS)
