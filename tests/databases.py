@@ -27,7 +27,7 @@ CLOUD: Final = {
     "network": network.METADATA, "volumes": volumes.METADATA,
 }  # fmt: skip
 """The databases of a whole cloud: name to tables."""
-_POOL: Final = "max_pool_size = 1\nmax_overflow = 7"  # a cloud has sixteen pools, and servers their usual limits
+_POOL: Final = "max_pool_size = 3\nmax_overflow = 5"  # a cloud has sixteen pools, and servers their usual limits
 
 
 @dataclass(frozen=True)
