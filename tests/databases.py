@@ -30,13 +30,24 @@ CLOUD: Final = {
 _POOL: Final = "max_pool_size = 3\nmax_overflow = 5"  # a cloud has sixteen pools, and servers their usual limits
 
 
-@dataclass(frozen=True)
+@dataclass
 class Places:
     """Where the databases of a whole cloud are. config: what its kilonova.conf says of that, nothing for SQLite."""
 
     kind: str
     config: str
     empty: Callable[[], None]
+    taken: bool = False
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else's meanwhile: two clouds on one set of databases would do each other's work."""
+        assert not self.taken or self.kind == "sqlite", "another cloud of this process has these databases"
+        self.taken = True
+        try:
+            yield
+        finally:
+            self.taken = False
 
 
 class Shared:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,17 +96,18 @@ def stage(
 
     A directory that is not there yet is a new cloud's, whose databases are emptied.
     """
-    if places is not None:
-        config = places.config + config
-        if not directory.exists():
+    with places.held() if places is not None else nullcontext():
+        if places is not None and not directory.exists():
             places.empty()
-    cloud = all_in_one(settings(directory, hosts=hosts, port=port, config=config))
-    try:
-        cloud.start(listen=False)
-        transport = WsgiTransport(cloud.app)
-        yield Stage(cloud, directory, transport, login(transport, "admin", "admin"), login(transport, "demo", "demo"))
-    finally:
-        cloud.stop()
+        config = (places.config if places is not None else "") + config
+        cloud = all_in_one(settings(directory, hosts=hosts, port=port, config=config))
+        try:
+            cloud.start(listen=False)
+            transport = WsgiTransport(cloud.app)
+            people = login(transport, "admin", "admin"), login(transport, "demo", "demo")
+            yield Stage(cloud, directory, transport, *people)
+        finally:
+            cloud.stop()
 
 
 def serving(cloud: Cloud, threads: int) -> HttpServer:
