@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +17,7 @@ from kilonova.embedded.images import tables as images
 from kilonova.embedded.network import tables as network
 from kilonova.embedded.volumes import tables as volumes
 from kilonova.placement.store import schema as placement
-from kilonova.sql import text
+from kilonova.sql import migrate
 from kilonova.sql.engine import Database
 from tests.deploy.servers import SERVERS, databases
 
@@ -58,8 +59,10 @@ class Shared:
         self._made: dict[tuple[str, str], Database] = {}
         self._places: dict[str, Places] = {}
 
-    def empty(self, kind: str, name: str, metadata: sa.MetaData) -> Database:
-        """The database of this name with the tables of `metadata` and no row in them.
+    def empty(
+        self, kind: str, name: str, metadata: sa.MetaData, make: Callable[[Database], None] | None = None
+    ) -> Database:
+        """The database of this name with the tables of `metadata` and no row in them, or with those that `make` makes.
 
         Numbers that a database gives to rows go on where they were. Skips the test where there is no server.
         """
@@ -67,11 +70,9 @@ class Shared:
         if database is None:
             url = f"sqlite:///{self._folder}/{name}.db" if kind == "sqlite" else self._on_server(kind, (name,))(name)
             database = self._made[kind, name] = self._opened(url)
-            with database.write() as connection:
-                text.exactly(connection)
-                metadata.create_all(connection)
         else:
             _empty(database, metadata)
+        (make or partial(migrate.complete, metadata=metadata))(database)
         return database
 
     def places(self, kind: str) -> Places:

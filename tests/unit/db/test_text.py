@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
-from kilonova.core import clock, ids
+from kilonova.core import clock
 from kilonova.core.server import Server, ServerExtra
 from kilonova.db.queries import flavors, keypairs, server_lists, servers
 from kilonova.db.queries.server_lists import Order, ServerFilter
 from kilonova.sql.engine import Database
+from tests.unit.db.rows import server
 
 LIKE_EACH_OTHER = ["a", "A", "á", "a ", "😀", "😁", "ß", "ss"]
-
-
-def server(name: str, **changes: Any) -> Server:
-    """A server of the least."""
-    values: dict[str, Any] = {
-        "uuid": ids.new_uuid(), "project_id": "p", "user_id": "u", "display_name": name, "hostname": "h",
-        "vm_state": "active", "instance_type_id": 1, "memory_mb": 1, "vcpus": 1, "root_gb": 1, "reservation_id": "r",
-        "metadata": {}, "system_metadata": {}, "flavor": {}, "network_info": [], "security_groups": [],
-        "attachments": [], "created_at": clock.utcnow(),
-    }  # fmt: skip
-    return Server(**(values | changes))
 
 
 def add(cell: Database, *rows: Server, tags: tuple[str, ...] = ()) -> None:
