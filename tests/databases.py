@@ -28,7 +28,7 @@ CLOUD: Final = {
     "network": network.METADATA, "volumes": volumes.METADATA,
 }  # fmt: skip
 """The databases of a whole cloud: name to tables."""
-_POOL: Final = "max_pool_size = 3\nmax_overflow = 5"  # a cloud has sixteen pools, and servers their usual limits
+_POOL: Final = "max_pool_size = 2\nmax_overflow = 6"  # a cloud has sixteen pools, and servers their usual limits
 
 
 @dataclass
@@ -94,6 +94,7 @@ class Shared:
         def empty() -> None:
             for name, database in known.items():
                 _empty(database, CLOUD[name])
+                database.dispose()  # a server has few connections, and the cloud takes many
 
         return Places(kind, config, empty)
 
