@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from oslo_context import context as oslo
+
+from tests.databases import Shared
+from tests.databases import shared as shared_databases
 
 
 @pytest.fixture(autouse=True)
@@ -11,3 +16,10 @@ def no_request_under_way() -> None:
     """oslo.context keeps the newest context of a thread; the one of an earlier test is not this one's."""
     if oslo.get_current() is not None:
         del oslo._request_store.context
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared]:
+    """Databases that the tests of a process take in turns."""
+    with shared_databases(tmp_path_factory.mktemp("shared")) as made:
+        yield made

@@ -20,7 +20,7 @@ def greeting(settings: AllInOne, base_url: str, seconds: float, *, detached: boo
     return [
         f"Kilonova {__version__} is at {base_url} with {hypervisors}.",
         "Guests are simulated: a server has its states, addresses and console log, but no machine runs in it.",
-        f"Databases, passwords and the log are in {settings.state_dir}",
+        f"Its files, with passwords and the log, are in {settings.state_dir}",
         *_reach(settings.host, base_url),
         "",
         "For a first server, paste into another terminal:" if not detached else "For a first server, paste:",

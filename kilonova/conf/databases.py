@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kilonova.sql.engine import Database
 
 FILES: Final = {"api_database": "api", "database": "cell1", "placement_database": "placement"}
-"""Group to the name of its SQLite file. `[database]` is the cell's."""
+"""Group to the name of its SQLite file. `[database]` is the cell's. An embedded service's has the service's name."""
 CELL0_FILE: Final = "cell0"
 
 
@@ -45,6 +45,12 @@ def cell0_address(conf: Any) -> str:
     from kilonova.sql.address import beside
 
     return beside(conf.database.connection, "_cell0")
+
+
+def embedded_address(conf: Any, service: str) -> str:
+    """The URL of the database of an embedded service: identity, images, network or volumes."""
+    url = conf.embedded.connection
+    return str(url.format(service=service)) if url else _file(conf, service)
 
 
 def open_database(conf: Any, group: str) -> Database:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from kilonova.core.errors import Conflict, Invalid
+from kilonova.sql import migrate
 from kilonova.sql.engine import Database
 
 Row = dict[str, Any]
@@ -37,8 +38,7 @@ class BadFilter(Invalid):
 
 def open_tables(database: Database, metadata: sa.MetaData) -> None:
     """Create the tables (and indexes) that do not exist yet; existing ones are left as they are."""
-    with database.write() as connection:
-        metadata.create_all(connection)
+    migrate.complete(database, metadata)
 
 
 class Rows:

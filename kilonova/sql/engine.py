@@ -7,6 +7,7 @@ once at import with bind parameters; building them per call costs as much as run
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,8 +31,26 @@ def transaction_open() -> bool:
 
 
 def unreachable(error: BaseException) -> bool:
-    """Whether the database did not answer, or the connection broke: nothing is wrong with the statement."""
-    return isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.TimeoutError)
+    """Whether the database did not answer, let nobody in, or the connection broke: nothing is wrong with the statement.
+
+    Drivers call much else operational: PyMySQL a column without a value, psycopg a deadlock, SQLite a missing table.
+    """
+    if not isinstance(error, sa.exc.OperationalError):
+        return isinstance(error, sa.exc.InterfaceError | sa.exc.TimeoutError)
+    cause: Any = error.orig
+    number, state = next(iter(cause.args), None), getattr(cause, "sqlstate", None)
+    if error.connection_invalidated:
+        return True
+    if isinstance(number, int):
+        return number >= _OF_CLIENT or number in _LETS_NOBODY_IN
+    if state is not None:
+        return state != "57014" and state[:2] in ("08", "28", "3D", "53", "57")
+    return getattr(cause, "sqlite_errorcode", None) != sqlite3.SQLITE_ERROR
+
+
+_OF_CLIENT = 2000  # MariaDB's numbers from here on are its client's: no connection, or one that broke
+_LETS_NOBODY_IN = frozenset((1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 1698, 1927))
+"""MariaDB: too many connections, no such user or database, blocked, shutting down, killed."""
 
 
 class Database:

@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.pool import NullPool
 
 from kilonova.core.errors import Conflict, Unavailable
+from kilonova.sql import text
 from kilonova.sql.engine import Database
 
 VERSION_TABLE = "alembic_version"
@@ -94,6 +95,21 @@ def prepare(
         engine.dispose()
 
 
+def complete(database: Database, metadata: sa.MetaData) -> None:
+    """Make the tables of `metadata` that are missing, where there are no revisions. DatabaseBusy."""
+    with database.read() as connection:
+        if metadata.tables.keys() <= set(sa.inspect(connection).get_table_names()):
+            return
+    engine = _engine(database)
+    try:
+        with engine.connect() as connection, _alone(connection), connection.begin():
+            if not sa.inspect(connection).get_table_names():
+                text.exactly(connection)
+            metadata.create_all(connection)
+    finally:
+        engine.dispose()
+
+
 def require(database: Database, scripts: str) -> None:
     """Nothing for a database that is at the newest revision; DatabaseEmpty, DatabaseOlder or DatabaseNewer else."""
     known, current = revisions(scripts), stamp(database)
@@ -122,6 +138,8 @@ def upgrade(database: Database, scripts: str) -> None:
     engine = _engine(database)
     try:
         with engine.connect() as connection, _alone(connection), connection.begin():
+            if _stamp(connection) is None:
+                text.exactly(connection)
             _upgrade(connection, scripts)
     finally:
         engine.dispose()
@@ -135,6 +153,7 @@ def _create(
         for table in metadata.sorted_tables:
             if table.name in present:
                 raise DatabaseForeign(database=_shown(connection), table=table.name)
+        text.exactly(connection)
         _version.create(connection, checkfirst=True)
         connection.execute(sa.insert(_version), {"version_num": MAKING})
     metadata.create_all(connection)

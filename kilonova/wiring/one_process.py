@@ -1,4 +1,5 @@
-"""A whole cloud in this process: SQLite files, a bus of threads, embedded services, simulated hypervisors, one port.
+"""A whole cloud in this process: a bus of threads, embedded services, simulated hypervisors, one port; SQLite files
+where the configuration names no databases.
 
 Calls between our own parts go through the production clients and never through the socket.
 """
@@ -27,6 +28,7 @@ from kilonova.conductor.reconcilers.network_cache import NetworkCache
 from kilonova.conductor.reports import AgentReports, NewHosts
 from kilonova.conductor.rounds import Rounds
 from kilonova.conductor.service import Conductor
+from kilonova.conf import databases
 from kilonova.conf.all_in_one import AllInOne
 from kilonova.conf.load import load, warn_without_effect
 from kilonova.core import liveness, log
@@ -43,6 +45,7 @@ from kilonova.placement import app as placement
 from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.scheduler import settings as scheduler_settings
 from kilonova.scheduler.service import Scheduler
+from kilonova.sql import reach
 from kilonova.sql.engine import Database
 from kilonova.sql.migrate import prepare
 from kilonova.virt.simulated import SimulatedDriver, SimulatedSettings
@@ -64,35 +67,35 @@ def all_in_one(settings: AllInOne) -> Cloud:
     conf = load(settings.config_files, _overrides(settings), warn=False)
     log.setup(conf, "kilonova")
     warn_without_effect(settings.config_files)
+    rooms = _Databases(settings, conf)
     root = Later()
     transport = RoutedTransport({settings.base_url: WsgiTransport(root)}, SocketTransport())
-    files = _Files(settings.database_dir)
     policy = Policy(compute_rules(), conf)
-    embedded = Embedded(_embedded_settings(settings, files), conf, transport, policy)
+    embedded = Embedded(_embedded_settings(settings, rooms), conf, transport, policy)
     tokens = embedded.tokens("nova")
     clients = clients_over(lambda group: rest_client(conf, group, transport, tokens))
-    world, cell1, directory = _world(conf, files, clients)
+    world, cell1, directory = _world(conf, rooms, clients)
     apps, embedded_parts = embedded.build(clients.images, f"{settings.base_url}/compute/v2.1")
     auth_uri = embedded.settings.identity_url
-    apps["placement"] = embedded.behind("placement")(_placement(files, auth_uri))
+    apps["placement"] = embedded.behind("placement")(_placement(rooms, auth_uri))
     apps["compute"] = compute_app(world, policy, auth_uri=auth_uri, behind=embedded.behind("compute"))
     apps["metadata"] = _metadata(conf, world, settings.secrets.metadata_secret)
     parts = [*_control(conf, world, cell1, directory), *embedded_parts, _hypervisors(conf, settings.state_dir, world)]
-    cloud = Cloud(settings.base_url, parts, files.opened, HttpServer(root, settings.host, settings.port))
+    cloud = Cloud(settings.base_url, parts, rooms.opened, HttpServer(root, settings.host, settings.port))
     root.app = mounted(apps, lambda: cloud.ready)
     return cloud
 
 
-def _embedded_settings(settings: AllInOne, files: _Files) -> EmbeddedSettings:
+def _embedded_settings(settings: AllInOne, rooms: _Databases) -> EmbeddedSettings:
     return EmbeddedSettings(
         base_url=settings.base_url, image_dir=settings.image_dir, private_cidr=settings.private_cidr,
-        public_cidr=settings.public_cidr, secrets=settings.secrets, open=files.open,
+        public_cidr=settings.public_cidr, secrets=settings.secrets, open=rooms.open_embedded,
         reset_admin=settings.reset_admin,
     )  # fmt: skip
 
 
-def _world(conf: Any, files: _Files, clients: Clients) -> tuple[World, str, AgentDirectory]:
-    cells, cell1 = _cells(files)
+def _world(conf: Any, rooms: _Databases, clients: Clients) -> tuple[World, str, AgentDirectory]:
+    cells, cell1 = _cells(rooms)
     directory = AgentDirectory(lambda: [cell.database for cell in cells], _down_after(conf))
     world = World(
         cells=cells, bus=LocalBus(), settings=compute_settings.from_conf(conf), images=clients.images,
@@ -102,8 +105,8 @@ def _world(conf: Any, files: _Files, clients: Clients) -> tuple[World, str, Agen
     return world, cell1, directory
 
 
-def _placement(files: _Files, auth_uri: str) -> WsgiApp:
-    room = files.open("placement")
+def _placement(rooms: _Databases, auth_uri: str) -> WsgiApp:
+    room = rooms.open_placement()
     prepare_placement(room)
     return placement.make_app(room, auth_uri=auth_uri)
 
@@ -170,38 +173,52 @@ def _overrides(settings: AllInOne) -> dict[str, Any]:
         "simulated.hosts": settings.hosts,
         "host": socket.gethostname(),
         "my_ip": "127.0.0.1",
+        "state_path": str(settings.database_dir),
     }
 
 
-class _Files:
-    """SQLite files in a directory, one per service, each opened once."""
+class _Databases:
+    """Each database where the configuration has it, or else in a file of the state directory; each opened once."""
 
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)
-        self._directory = directory
+    def __init__(self, settings: AllInOne, conf: Any) -> None:
+        settings.database_dir.mkdir(parents=True, exist_ok=True)
+        self.conf, self._settings = conf, settings
         self.opened: list[Database] = []
 
-    def url(self, name: str) -> str:
-        """The address of a file."""
-        return f"sqlite:///{self._directory / name}.db"
+    def open_embedded(self, service: str) -> Database:
+        """An embedded service's."""
+        return self.at(databases.embedded_address(self.conf, service))
 
-    def open(self, name: str) -> Database:
-        """The database of a file."""
-        return self.at(self.url(name))
+    def open_placement(self) -> Database:
+        """Placement's, whose options are a configuration of its own."""
+        path = {"state_path": str(self._settings.database_dir)}
+        conf = load(self._settings.config_files, path, application="placement", warn=False)
+        return self._open(databases.address(conf, "placement_database"), conf, "placement_database")
+
+    def open_api(self) -> Database:
+        """The API's."""
+        return self._open(databases.address(self.conf, "api_database"), self.conf, "api_database")
 
     def at(self, url: str) -> Database:
-        """The database of an address."""
-        database = Database(url)
-        self.opened.append(database)
-        return database
+        """The one of an address, with the pool that cells have. DatabaseUnreachable."""
+        return self._open(url, self.conf, "database")
+
+    def _open(self, url: str, conf: Any, group: str) -> Database:
+        """Options limit the connections to a server. Those to a file cost nothing, so more of them stay open."""
+        is_file = url.startswith("sqlite")
+        self.opened.append(Database(url) if is_file else databases.opener(conf, group)(url))
+        if not is_file:
+            reach.wait(self.opened[-1])
+        return self.opened[-1]
 
 
-def _cells(files: _Files) -> tuple[Cells, str]:
-    api = files.open("api")
+def _cells(rooms: _Databases) -> tuple[Cells, str]:
+    api = rooms.open_api()
     prepare(api, api_schema.metadata, "kilonova.db.migrations.api")
-    cell1 = bootstrap_cells(api, files.url("cell0"), files.url("cell1"), "local:///")
+    cell1_url = databases.address(rooms.conf, "database")
+    cell1 = bootstrap_cells(api, databases.cell0_address(rooms.conf), cell1_url, "local:///")
     bootstrap_flavors(api)
-    cells = Cells(api, files.at)
+    cells = Cells(api, rooms.at)
     for cell in cells.every():
         prepare(cell.database, cell_schema.metadata, "kilonova.db.migrations.cell")
     return cells, cell1

@@ -30,9 +30,7 @@ def embedded(conf: Any) -> Cloud:
     root, opened, open_database = Later(), [], databases.opener(conf)
 
     def database(service: str) -> Database:
-        url = options.connection
-        text = url.format(service=service) if url else f"sqlite:///{Path(conf.state_path) / service}.db"
-        opened.append(open_database(text))
+        opened.append(open_database(databases.embedded_address(conf, service)))
         return opened[-1]
 
     Path(conf.state_path).mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from kilonova.conf.all_in_one import AllInOne, Secrets
 from kilonova.http.server import HttpServer
 from kilonova.http.transport import WsgiTransport
 from kilonova.wiring import Cloud, all_in_one
+from tests.databases import Places
 from tests.http.compute.cloud import PASSWORD, Client, login, until
 
 VOLUME, NETWORK, IMAGE, PLACEMENT = "/volume/v3", "/networking/v2.0", "/image/v2", "/placement"
@@ -88,15 +89,25 @@ def settings(directory: Path, *, hosts: int = 2, port: int = 8774, config: str =
 
 
 @contextmanager
-def stage(directory: Path, *, hosts: int = 2, port: int = 8774, config: str = "") -> Iterator[Stage]:
-    """A cloud without a socket."""
-    cloud = all_in_one(settings(directory, hosts=hosts, port=port, config=config))
-    try:
-        cloud.start(listen=False)
-        transport = WsgiTransport(cloud.app)
-        yield Stage(cloud, directory, transport, login(transport, "admin", "admin"), login(transport, "demo", "demo"))
-    finally:
-        cloud.stop()
+def stage(
+    directory: Path, places: Places | None = None, *, hosts: int = 2, port: int = 8774, config: str = ""
+) -> Iterator[Stage]:
+    """A cloud without a socket. places: where its databases are; without, they are in the directory.
+
+    A directory that is not there yet is a new cloud's, whose databases are emptied.
+    """
+    with places.held() if places is not None else nullcontext():
+        if places is not None and not directory.exists():
+            places.empty()
+        config = (places.config if places is not None else "") + config
+        cloud = all_in_one(settings(directory, hosts=hosts, port=port, config=config))
+        try:
+            cloud.start(listen=False)
+            transport = WsgiTransport(cloud.app)
+            people = login(transport, "admin", "admin"), login(transport, "demo", "demo")
+            yield Stage(cloud, directory, transport, *people)
+        finally:
+            cloud.stop()
 
 
 def serving(cloud: Cloud, threads: int) -> HttpServer:

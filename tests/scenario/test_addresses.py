@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from tests.databases import Places
 from tests.http.compute.cloud import Client, until
 from tests.scenario.stage import NETWORK, NOTHING, Stage, boot, delete, network, stage
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("addresses") / "state") as made:
+def here(tmp_path_factory: pytest.TempPathFactory, places: Places) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("addresses") / "state", places) as made:
         yield made
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from kilonova.http.transport import SocketTransport
 from kilonova.wiring import all_in_one
+from tests.databases import Places
 from tests.http.compute.cloud import Client, login
 from tests.scenario.stage import (
     IMAGE,
@@ -49,8 +50,8 @@ def own_network(client: Client) -> str:
     return str(made)
 
 
-def test_a_server_from_its_request_to_its_end(tmp_path: Path) -> None:
-    with stage(tmp_path / "state") as here:
+def test_a_server_from_its_request_to_its_end(tmp_path: Path, places: Places) -> None:
+    with stage(tmp_path / "state", places) as here:
         demo = here.demo.at("2.96")
         nets, pictures = own_network(demo), own_image(demo)
         server = boot(demo, name="first", imageRef=pictures, networks=[{"uuid": nets}])

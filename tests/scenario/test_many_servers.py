@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kilonova.core import clock
+from tests.databases import Places
 from tests.http.compute.cloud import Client, until
 from tests.scenario.stage import NOTHING, Stage, delete, flavor, image, network, stage
 
@@ -45,29 +46,30 @@ def all_active(client: Client, count: int) -> list[dict[str, Any]]:
     return servers
 
 
-def test_fifty_servers_of_one_request_hold_no_thread_each(tmp_path: Path) -> None:
+def test_many_servers_of_one_request_hold_no_thread_each(tmp_path: Path, places: Places) -> None:
+    count = 50 if places.kind == "sqlite" else 25  # a statement costs the client of a server several times as much
     slow = "[simulated]\nspawn_delay = 0.2\n"
-    with stage(tmp_path / "state", hosts=4, config=slow) as here:
+    with stage(tmp_path / "state", places, hosts=4, config=slow) as here:
         unlimited(here)
         demo = here.demo.at(VERSION)
         before, most = threading.active_count(), 0
-        create_many(demo, 50)
+        create_many(demo, count)
         end = clock.monotonic() + 30
-        while len([row for row in demo.get("/servers/detail")["servers"] if row["status"] == "ACTIVE"]) < 50:
+        while len([row for row in demo.get("/servers/detail")["servers"] if row["status"] == "ACTIVE"]) < count:
             most = max(most, threading.active_count())
             assert clock.monotonic() < end
             clock.sleep(0.05)
-        assert most - before < 50, (before, most)
-        servers = all_active(demo, 50)
-        assert {row["name"] for row in servers} == {f"many-{number}" for number in range(1, 51)}
-        assert len({row["addresses"]["private"][0]["addr"] for row in servers}) == 50
-        assert here.used()["VCPU"] == 50
+        assert most - before < count, (before, most)
+        servers = all_active(demo, count)
+        assert {row["name"] for row in servers} == {f"many-{number}" for number in range(1, count + 1)}
+        assert len({row["addresses"]["private"][0]["addr"] for row in servers}) == count
+        assert here.used()["VCPU"] == count
         delete(demo, *(row["id"] for row in servers))
         assert here.left() == NOTHING
 
 
-def test_a_range_of_servers_is_cut_to_what_the_quota_leaves(tmp_path: Path) -> None:
-    with stage(tmp_path / "state") as here:
+def test_a_range_of_servers_is_cut_to_what_the_quota_leaves(tmp_path: Path, places: Places) -> None:
+    with stage(tmp_path / "state", places) as here:
         demo = here.demo.at(VERSION)
         limits = demo.get("/limits")["limits"]["absolute"]
         create_many(demo, 2, limits["maxTotalInstances"] + 10)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.http.compute.cloud import Client, until
+from tests.databases import Places
+from tests.http.compute.cloud import Client
 from tests.scenario.stage import (
     NETWORK,
-    NOTHING,
     PLACEMENT,
     VOLUME,
     Stage,
     act,
     becomes,
     boot,
-    create,
     delete,
     stage,
     volume,
@@ -79,13 +77,13 @@ def without_links(value: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def lives(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+def lives(tmp_path_factory: pytest.TempPathFactory, places: Places) -> Iterator[dict[str, Any]]:
     """What was seen in a first life; the second, which goes on, at another port."""
     directory = tmp_path_factory.mktemp("restart") / "state"
-    with stage(directory) as first:
+    with stage(directory, places) as first:
         made = furnish(first)
         before, token, lines = seen(first), first.demo.token, len(first.log())
-    with stage(directory, port=8775) as second:
+    with stage(directory, places, port=8775) as second:
         yield {"made": made, "before": before, "token": token, "lines": lines, "here": second}
 
 
@@ -127,34 +125,3 @@ def test_what_a_server_had_still_works(lives: dict[str, Any]) -> None:
     delete(demo, made["running"], made["off"])
     assert here.used() == {}
     assert demo.status("GET", "/", service=PLACEMENT) == 200
-
-
-def test_hosts_that_are_no_longer_there_get_no_server_and_give_theirs_up(tmp_path: Path) -> None:
-    with stage(tmp_path / "state", hosts=3) as before:
-        old = [boot(before.demo.at(VERSION))["id"] for _ in range(3)]
-    with stage(tmp_path / "state", hosts=1) as after:
-        demo = after.demo.at(VERSION)
-        new = [boot(demo)["id"] for _ in range(3)]
-        hosts = {after.admin.get(f"/servers/{server}")["server"]["OS-EXT-SRV-ATTR:host"] for server in new}
-        assert hosts == {"sim-0001"}
-        delete(demo, *old, *new)
-        assert after.left() == NOTHING
-
-
-def test_work_that_was_under_way_at_the_end_is_finished_by_the_next_start(tmp_path: Path) -> None:
-    slow = "[simulated]\nspawn_delay = 0.3\ndestroy_delay = 0.3\n"
-    with stage(tmp_path / "state", config=slow) as before:
-        doomed = [boot(before.demo.at(VERSION))["id"] for _ in range(2)]
-        started = [create(before.demo.at(VERSION)) for _ in range(6)]
-        for server in doomed:
-            before.demo.ok("DELETE", f"/servers/{server}", status=204)
-    with stage(tmp_path / "state") as after:
-        demo = after.demo.at(VERSION)
-        for server in started:
-            becomes(demo, server, "ACTIVE", 40)
-        for server in doomed:
-            until(lambda server=server: demo.status("GET", f"/servers/{server}") == 404, 40)
-        assert after.used()["VCPU"] == len(started)
-        assert len(demo.get("/ports", service=NETWORK)["ports"]) == len(started) + 1, "theirs and the router's"
-        delete(demo, *started)
-        assert after.left() == NOTHING

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import Places
 from tests.http.compute.cloud import Client, until
 from tests.scenario.stage import (
     IMAGE,
@@ -26,8 +27,8 @@ from tests.scenario.stage import (
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("volumes") / "state") as made:
+def here(tmp_path_factory: pytest.TempPathFactory, places: Places) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("volumes") / "state", places) as made:
         yield made
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases import Places
 from tests.http.compute.cloud import Client, until
 from tests.scenario.stage import NOTHING, Stage, becomes, boot, create, delete, image, stage
 
@@ -15,8 +16,8 @@ VERSION = "2.96"
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    with stage(tmp_path_factory.mktemp("zones") / "state", hosts=3) as made:
+def here(tmp_path_factory: pytest.TempPathFactory, places: Places) -> Iterator[Stage]:
+    with stage(tmp_path_factory.mktemp("zones") / "state", places, hosts=3) as made:
         yield made
 
 
@@ -104,7 +105,7 @@ def test_a_server_that_no_host_can_take_is_an_error_with_the_reason_and_can_be_d
 
 
 def faulty(tmp_path: Path, faults: str) -> Any:
-    """A cloud whose hypervisors fail as ordered."""
+    """A cloud whose hypervisors fail as ordered; on SQLite, because what hypervisors do is no matter of databases."""
     return stage(tmp_path / "state", hosts=4, config=f"[simulated]\nfaults = {faults}\n")
 
 

@@ -219,12 +219,14 @@ def open_cell(folder: Path, faults: Faults) -> FaultyDatabase:
     return FaultyDatabase(database, faults)
 
 
-def make_world(folder: Path, faults: Faults, *, deaf: int = 0) -> tuple[World, ManualPool]:
+def make_world(place: Path | Database, faults: Faults, *, deaf: int = 0) -> tuple[World, ManualPool]:
+    """place: an empty cell database, or a folder for one."""
     pool = ManualPool()
     bus = LocalBus(pool)
     outside = Outside(faults)
     agent = Agent(outside, bus, deaf=deaf)
-    return World({CELL: (open_cell(folder, faults), sql.CELL)}, bus, outside, agent), pool
+    cell = FaultyDatabase(place, faults) if isinstance(place, Database) else open_cell(place, faults)
+    return World({CELL: (cell, sql.CELL)}, bus, outside, agent), pool
 
 
 def begin(world: World, hosts: Sequence[str], *, id_: str = "w1", name: str = "toy", subject: str = SERVER) -> None:
@@ -279,12 +281,12 @@ def check_end(
 
 def toy_stage(
     hosts: Sequence[str] = ("host-1",), *, bad: Sequence[str] = (), ends: Sequence[str] = ("done", "undone"),
-    deaf: int = 0, written: list[Failure] | None = None,
+    deaf: int = 0, written: list[Failure] | None = None, empty: Callable[[], Database] | None = None,
 ) -> Callable[[Faults, Path], Stage]:  # fmt: skip
-    """A stage factory: one server on the first host that is good."""
+    """A stage factory: one server on the first host that is good. empty: makes an empty cell database."""
 
     def make(faults: Faults, folder: Path) -> Stage:
-        world, pool = make_world(folder, faults, deaf=deaf)
+        world, pool = make_world(folder if empty is None else empty(), faults, deaf=deaf)
         world.outside.bad_hosts |= set(bad)
 
         def failed(_world: Any, _run: Run, failure: Failure) -> None:

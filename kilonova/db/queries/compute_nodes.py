@@ -88,7 +88,7 @@ _SELECT = (
     .order_by(compute_nodes.c.id)
 )
 _PAGE = _SELECT.where(compute_nodes.c.id > sa.bindparam("after")).limit(sa.bindparam("count", type_=sa.Integer))
-_MATCHING = _SELECT.where(compute_nodes.c.hypervisor_hostname.like(sa.bindparam("pattern"), escape=_ESCAPE))
+_MATCHING = _SELECT.where(compute_nodes.c.hypervisor_hostname.ilike(sa.bindparam("pattern"), escape=_ESCAPE))
 _BY_ID = _SELECT.where(compute_nodes.c.id == sa.bindparam("key"))
 _BY_UUID = _SELECT.where(compute_nodes.c.uuid == sa.bindparam("key"))
 _BY_HOSTS = _SELECT.where(compute_nodes.c.host.in_(sa.bindparam("hosts", expanding=True)))
@@ -101,7 +101,7 @@ def list_nodes(connection: Connection, *, limit: int | None = None, after: int =
 
 
 def search_nodes(connection: Connection, pattern: str) -> list[ComputeNode]:
-    """Nodes whose hypervisor_hostname contains the text, ordered by id."""
+    """Nodes whose hypervisor_hostname contains the text, in upper or lower case, ordered by id."""
     escaped = pattern
     for special in (_ESCAPE, "%", "_"):
         escaped = escaped.replace(special, _ESCAPE + special)

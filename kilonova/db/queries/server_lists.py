@@ -47,6 +47,11 @@ def _tagged(name: str) -> sa.ColumnElement[bool]:
     return sa.exists().where(sa.and_(tags.c.resource_id == instances.c.uuid, tags.c.tag == name))
 
 
+def _as_text(column: sa.Column[Any]) -> sa.ColumnElement[str]:
+    """A column of text as it is: what MariaDB makes of a cast compares as the connection does, not as the column."""
+    return column if isinstance(column.type, sa.String) else sa.cast(column, sa.String)
+
+
 def _conditions(wanted: ServerFilter) -> list[Any]:
     column = instances.c
     found: list[Any] = [column.hidden == sa.false()]
@@ -54,7 +59,7 @@ def _conditions(wanted: ServerFilter) -> list[Any]:
         plain = [value for value in values if value is not None]
         condition = column[name].in_(plain)
         found.append(sa.or_(condition, column[name].is_(None)) if len(plain) < len(values) else condition)
-    found += [sa.cast(column[name], sa.String).regexp_match(text) for name, text in wanted.regex.items()]
+    found += [_as_text(column[name]).regexp_match(pattern) for name, pattern in wanted.regex.items()]
     if wanted.deleted is not None:
         found.append(column.deleted == (sa.true() if wanted.deleted else sa.false()))
     if wanted.deleted is False and not wanted.soft_deleted:

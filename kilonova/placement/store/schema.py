@@ -21,9 +21,6 @@ metadata = new_metadata()
 Ratio = sa.Float(53).with_variant(mysql.DOUBLE(asdecimal=False), "mysql", "mariadb")
 """Double precision everywhere: the capacity computed from it must not differ between databases."""
 
-ExactName = sa.String(255).with_variant(mysql.VARCHAR(255, collation="utf8mb4_bin"), "mysql", "mariadb")
-"""Compared byte by byte, as SQLite and PostgreSQL do."""
-
 
 def _stamps() -> tuple[sa.Column[Any], sa.Column[Any]]:
     return (
@@ -37,7 +34,7 @@ def _named(table: str) -> sa.Table:
         table,
         metadata,
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-        sa.Column("name", ExactName, nullable=False, unique=True),
+        sa.Column("name", sa.String(255), nullable=False, unique=True),
         *_stamps(),
     )
 
@@ -51,7 +48,7 @@ resource_providers = sa.Table(
     metadata,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("uuid", Uuid, nullable=False, unique=True),
-    sa.Column("name", ExactName, nullable=False, unique=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("generation", sa.Integer, nullable=False, default=0),
     # A root names itself; null only between the two statements that create a root.
     sa.Column("root_id", sa.ForeignKey("resource_providers.id"), index=True),

@@ -18,6 +18,7 @@ from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries import cell_mappings, hosts
 from kilonova.db.queries.services import register_own
 from kilonova.sql.engine import Database
+from tests.databases import Shared
 
 NODE = {
     "hypervisor_hostname": "here", "hypervisor_type": "fake", "hypervisor_version": 1, "host_ip": None, "vcpus": 4,
@@ -28,18 +29,15 @@ NODE = {
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(shared: Shared, kind: str, tmp_path: Path) -> Iterator[World]:
     """cell1 with the host `here`; cell2 with the host `there`, whose database is gone."""
-    api = Database(f"sqlite:///{tmp_path}/api.db")
-    with api.write() as connection:
-        api_schema.metadata.create_all(connection)
-    cell1 = bootstrap_cells(api, f"sqlite:///{tmp_path}/cell0.db", f"sqlite:///{tmp_path}/cell1.db", "local:///")
+    api = shared.empty(kind, "api", api_schema.metadata)
+    database = shared.empty(kind, "cell", cell_schema.metadata)
+    gone = f"sqlite:///{tmp_path}/gone/cell2.db" if kind == "sqlite" else "postgresql://u:p@127.0.0.1:1/cell2"
+    cell1 = bootstrap_cells(api, f"sqlite:///{tmp_path}/cell0.db", "cell1", "local:///")
     cell2 = ids.new_uuid()
-    cell_mappings.ensure(api, cell2, "cell2", "local:///", f"sqlite:///{tmp_path}/gone/cell2.db")
-    cells = Cells(api)
-    database = cells.database(cell1)
-    with database.write() as connection:
-        cell_schema.metadata.create_all(connection)
+    cell_mappings.ensure(api, cell2, "cell2", "local:///", gone)
+    cells = Cells(api, lambda url: database if url == "cell1" else Database(url))
     hosts.register(database, "agent", 1, 74, [NODE | {"host": "here", "uuid": ids.new_uuid()}])
     register_own(database, "controller", {"nova-osapi_compute": "api", "nova-conductor": "conductor"}, 74)
     hosts.map_hosts(api, cell1, ["here"])

@@ -44,8 +44,9 @@ def test_what_is_not_in_the_other_cells_is_not_found(world: World) -> None:
         hypervisors.by_number(world, "99")
 
 
-def test_only_a_database_that_does_not_answer_counts_as_down(world: World) -> None:
+@pytest.mark.parametrize("wrong", ["INSERT INTO aggregates (id) VALUES (1)", "SELECT none FROM aggregates"])
+def test_only_a_database_that_does_not_answer_counts_as_down(world: World, wrong: str) -> None:
     with world.cells.api.read() as connection, pytest.raises(sa.exc.SQLAlchemyError) as refused:
-        connection.execute(sa.text("INSERT INTO aggregates (id) VALUES (1)"))
+        connection.execute(sa.text(wrong))
     assert not unreachable(refused.value)
     assert not unreachable(TypeError())

@@ -1,10 +1,11 @@
-"""Rows as agents report them."""
+"""Rows as agents report them, and servers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from kilonova.core import ids
+from kilonova.core import clock, ids
+from kilonova.core.server import Server
 
 _NAMESPACE = "00000000-0000-0000-0000-00000000000a"
 
@@ -24,3 +25,14 @@ def node(host: str, **changes: Any) -> dict[str, Any]:
 
 def nodes(*hosts: str) -> list[dict[str, Any]]:
     return [node(host) for host in hosts]
+
+
+def server(name: str, **changes: Any) -> Server:
+    """A server of the least."""
+    values: dict[str, Any] = {
+        "uuid": ids.new_uuid(), "project_id": "p", "user_id": "u", "display_name": name, "hostname": "h",
+        "vm_state": "active", "instance_type_id": 1, "memory_mb": 1, "vcpus": 1, "root_gb": 1, "reservation_id": "r",
+        "metadata": {}, "system_metadata": {}, "flavor": {}, "network_info": [], "security_groups": [],
+        "attachments": [], "created_at": clock.utcnow(),
+    }  # fmt: skip
+    return Server(**(values | changes))

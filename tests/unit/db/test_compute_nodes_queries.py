@@ -35,7 +35,7 @@ def test_pages_follow_each_other_by_id(full: Database) -> None:
 def test_a_pattern_is_a_plain_substring(full: Database) -> None:
     with full.read() as connection:
         assert names(compute_nodes.search_nodes(connection, "h")) == ["h1", "h2", "h3"]
-        assert names(compute_nodes.search_nodes(connection, "2.exam")) == ["h2", "x%2"]
+        assert names(compute_nodes.search_nodes(connection, "2.Exam")) == ["h2", "x%2"]
         assert names(compute_nodes.search_nodes(connection, "_")) == ["x_1"]
         assert names(compute_nodes.search_nodes(connection, "%")) == ["x%2"]
         assert compute_nodes.search_nodes(connection, "/") == []

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 import sqlalchemy as sa
 
 from kilonova.embedded.store import BadFilter, Duplicate, MarkerNotFound, Rows, open_tables, page
 from kilonova.sql.engine import Database
+from tests.databases import Shared
 
 metadata = sa.MetaData()
 THINGS = Rows(sa.Table(
@@ -21,14 +19,12 @@ THINGS = Rows(sa.Table(
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(f"sqlite:///{tmp_path}/things.db")
-    open_tables(database, metadata)
+def database(shared: Shared, kind: str) -> Database:
+    database = shared.empty(kind, "things", metadata)
     with database.write() as connection:
         for key, number in (("a", 1), ("b", None), ("c", 2)):
             THINGS.insert(connection, {"id": key, "number": number, "flag": key == "c"})
-    yield database
-    database.dispose()
+    return database
 
 
 def keys(database: Database, where: dict[str, object]) -> list[str]:

@@ -1,15 +1,11 @@
-"""The revisions of each database lead to the same tables as its definitions, on every database that is at hand.
-
-SQLite always is; KILONOVA_TEST_POSTGRESQL and KILONOVA_TEST_MARIADB give URLs of servers on which the test may make
-and drop databases.
-"""
+"""The revisions of each database lead to the same tables as its definitions, on every kind of database at hand."""
 
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +15,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from kilonova.core import ids
+from kilonova.embedded.store import open_tables
 from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.sql import migrate
 from kilonova.sql.engine import Database
+from tests.databases import CLOUD, KINDS
+from tests.deploy.servers import databases
 from tools.migration import DATABASES
 
 TABLES = {
@@ -29,36 +28,25 @@ TABLES = {
     "cell": "kilonova.db.cell_schema",
     "placement": "kilonova.placement.store.schema",
 }
-SERVERS = {"postgresql": os.environ.get("KILONOVA_TEST_POSTGRESQL"), "mariadb": os.environ.get("KILONOVA_TEST_MARIADB")}
+EMBEDDED = ("identity", "images", "network", "volumes")
 
 Make = Callable[[], Database]
 
 
-@pytest.fixture(params=["sqlite", *(name for name, url in SERVERS.items() if url)])
+@pytest.fixture(params=KINDS)
 def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     """Makes empty databases, which are gone after the test."""
-    url = SERVERS.get(request.param)
-    server = sa.create_engine(url, isolation_level="AUTOCOMMIT") if url else None
-    made: list[Database] = []
+    with ExitStack() as stack:
 
-    def make() -> Database:
-        name = f"kilonova_{ids.new_hex()[:12]}"
-        if server is None:
-            made.append(Database(f"sqlite:///{tmp_path}/{name}.sqlite"))
-        else:
-            with server.connect() as connection:
-                connection.execute(sa.text(f"CREATE DATABASE {name}"))
-            made.append(Database(server.url.set(database=name).render_as_string(hide_password=False)))
-        return made[-1]
+        def make() -> Database:
+            if request.param == "sqlite":
+                made = Database(f"sqlite:///{tmp_path}/{ids.new_hex()}.sqlite")
+            else:
+                made = Database(stack.enter_context(databases(request.param, ("one",)))("one"))
+            stack.callback(made.dispose)
+            return made
 
-    yield make
-    for database in made:
-        database.dispose()
-        if server is not None:
-            with server.connect() as connection:
-                connection.execute(sa.text(f"DROP DATABASE {database.url.database}"))
-    if server is not None:
-        server.dispose()
+        yield make
 
 
 def shape(database: Database) -> dict[str, Any]:
@@ -91,14 +79,26 @@ def test_revisions_from_nothing_lead_to_the_table_definitions(name: str, empty: 
     assert shape(upgraded) == shape(made)
 
 
-def test_processes_that_start_at_once_make_a_database_and_its_rows_only_once(empty: Make) -> None:
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_tables_of_the_embedded_services_are_as_defined(name: str, empty: Make) -> None:
+    database = empty()
+    for _ in range(2):
+        open_tables(database, CLOUD[name])
+    with database._reader.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), CLOUD[name]) == []
+
+
+@pytest.mark.parametrize("make", [prepare_placement, lambda database: open_tables(database, CLOUD["network"])])
+def test_processes_that_start_at_once_make_a_database_and_its_rows_only_once(
+    empty: Make, make: Callable[[Database], None]
+) -> None:
     database, together, wrong = empty(), threading.Barrier(6), []
 
     def start() -> None:
         own = Database(database.url.render_as_string(hide_password=False))
         try:
             together.wait()
-            prepare_placement(own)
+            make(own)
         except Exception as error:
             wrong.append(error)
         finally:
@@ -110,7 +110,7 @@ def test_processes_that_start_at_once_make_a_database_and_its_rows_only_once(emp
     for thread in threads:
         thread.join()
     assert wrong == []
-    prepare_placement(database)
+    make(database)
 
 
 @pytest.mark.parametrize("name", DATABASES)

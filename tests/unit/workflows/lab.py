@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from kilonova.bus.calls import Event
 from kilonova.core.errors import Conflict
 from kilonova.db.queries import journal as sql
+from kilonova.sql.engine import Database
 from kilonova.workflows.step import Done, Failure, Parked, Run, Step, Workflow
 from tests.workflows.harness import Driver, Faults, JumpingClock, Stage
 from tests.workflows.toy import CELL, SERVER, begin, make_world, rows
@@ -38,9 +38,9 @@ class Recording:
 class Lab:
     """A conductor over one cell, and workflows made on the spot."""
 
-    def __init__(self, folder: Path, jumping: JumpingClock) -> None:
+    def __init__(self, cell: Database, jumping: JumpingClock) -> None:
         self.faults = Faults()
-        self.world, self.pool = make_world(folder, self.faults)
+        self.world, self.pool = make_world(cell, self.faults)
         self.clock, self.recorder = jumping, Recording(self.faults)
 
     def open(self, *workflows: Workflow) -> Driver:

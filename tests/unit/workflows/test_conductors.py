@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kilonova.bus import calls
 from kilonova.db.queries import journal as sql
+from kilonova.sql.engine import Database
 from kilonova.workflows.engine import Engine
 from kilonova.workflows.step import NOTHING, Done, Parked, Run, SilentRecorder, Step, Workflow
 from tests.unit.workflows.test_engine import Seen, said, steps, waiting
@@ -28,8 +28,8 @@ from tests.workflows.toy import CELL, SERVER, begin, kept_events, make_world, ro
 class Two:
     """Two conductors, a and b, each with a pool of its own; the bus has the world's."""
 
-    def __init__(self, folder: Path, jumping: JumpingClock) -> None:
-        self.world, self.pool = make_world(folder, Faults())
+    def __init__(self, cell: Database, jumping: JumpingClock) -> None:
+        self.world, self.pool = make_world(cell, Faults())
         self.clock = jumping
         self.engines: dict[str, Engine] = {}
         self.pools: dict[str, ManualPool] = {}
@@ -70,11 +70,10 @@ def _handlers(engine: Engine) -> dict[str, Any]:
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Iterator[Two]:
+def two(cell: Database) -> Iterator[Two]:
     with jumping_clock() as jumping:
-        made = Two(tmp_path, jumping)
+        made = Two(cell, jumping)
         yield made
-        made.world.database(CELL)[0].dispose()
 
 
 def test_a_conductor_stalled_beyond_its_lease_is_refused_and_stops(two: Two) -> None:
@@ -137,7 +136,8 @@ def test_what_waits_for_a_thread_of_a_stalled_conductor_is_claimed_anew_before_i
     two.pools["b"].run()
     assert rows(two.world) == {"w1": "done", "w2": "done"}
     two.run()
-    assert seen == [("w1", 1), ("w2", 1), ("w1", 2), ("w2", 2)]
+    assert seen[:2] == [("w1", 1), ("w2", 1)]
+    assert sorted(seen[2:]) == [("w1", 2), ("w2", 2)]
     assert two.engines["a"].live == 0
 
 

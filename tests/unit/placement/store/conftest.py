@@ -1,15 +1,9 @@
-"""A placement store on every database that is at hand.
-
-SQLite always is; KILONOVA_TEST_POSTGRESQL and KILONOVA_TEST_MARIADB give URLs of servers on which databases may be
-made and dropped.
-"""
+"""A placement store on every kind of database that is at hand."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -22,12 +16,12 @@ from kilonova.placement.store.claims import Claim, Incomplete
 from kilonova.placement.store.inventories import Inventory
 from kilonova.placement.store.keeper import Keeper
 from kilonova.placement.store.prepare import prepare
-from kilonova.placement.store.schema import allocations
+from kilonova.placement.store.schema import allocations, metadata
 from kilonova.placement.store.schema import inventories as inventory_table
 from kilonova.placement.store.transactions import Writer
 from kilonova.sql.engine import Database
+from tests.databases import Shared
 
-SERVERS = {"postgresql": "KILONOVA_TEST_POSTGRESQL", "mariadb": "KILONOVA_TEST_MARIADB"}
 INCOMPLETE = Incomplete()
 
 
@@ -98,31 +92,10 @@ class Store:
             assert left == right
 
 
-@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """An empty prepared database, gone after the test."""
-    if request.param == "sqlite":
-        made = Database(f"sqlite:///{tmp_path}/placement.db")
-        prepare(made)
-        yield made
-        made.dispose()
-        return
-    url = os.environ.get(SERVERS[request.param])
-    if not url:
-        pytest.skip(f"{SERVERS[request.param]} names no server")
-    server = sa.create_engine(url, isolation_level="AUTOCOMMIT")
-    name = f"kilonova_placement_test_{ids.new_hex()[:12]}"
-    with server.connect() as connection:
-        connection.execute(sa.text(f"CREATE DATABASE {name}"))
-    made = Database(server.url.set(database=name).render_as_string(hide_password=False))
-    try:
-        prepare(made)
-        yield made
-    finally:
-        made.dispose()
-        with server.connect() as connection:
-            connection.execute(sa.text(f"DROP DATABASE {name}"))
-        server.dispose()
+@pytest.fixture
+def database(shared: Shared, kind: str) -> Database:
+    """A database as Placement makes it."""
+    return shared.empty(kind, "placement", metadata, prepare)
 
 
 @pytest.fixture

@@ -31,13 +31,7 @@ def upgrade() -> None:
     op.create_table(
         "consumer_types",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
-        sa.Column(
-            "name",
-            sa.String(length=255)
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mariadb")
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mysql"),
-            nullable=False,
-        ),
+        sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("created_at", types.Timestamp, nullable=False),
         sa.Column("updated_at", types.Timestamp, nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_consumer_types")),
@@ -46,13 +40,7 @@ def upgrade() -> None:
     op.create_table(
         "resource_classes",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
-        sa.Column(
-            "name",
-            sa.String(length=255)
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mariadb")
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mysql"),
-            nullable=False,
-        ),
+        sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("created_at", types.Timestamp, nullable=False),
         sa.Column("updated_at", types.Timestamp, nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_resource_classes")),
@@ -62,13 +50,7 @@ def upgrade() -> None:
         "resource_providers",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
         sa.Column("uuid", types.Uuid, nullable=False),
-        sa.Column(
-            "name",
-            sa.String(length=255)
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mariadb")
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mysql"),
-            nullable=False,
-        ),
+        sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("generation", sa.Integer(), nullable=False),
         sa.Column("root_id", sa.Integer(), nullable=True),
         sa.Column("parent_id", sa.Integer(), nullable=True),
@@ -87,13 +69,7 @@ def upgrade() -> None:
     op.create_table(
         "traits",
         sa.Column("id", sa.Integer(), autoincrement=True, nullable=False),
-        sa.Column(
-            "name",
-            sa.String(length=255)
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mariadb")
-            .with_variant(mysql.VARCHAR(collation="utf8mb4_bin", length=255), "mysql"),
-            nullable=False,
-        ),
+        sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("created_at", types.Timestamp, nullable=False),
         sa.Column("updated_at", types.Timestamp, nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_traits")),

@@ -1,0 +1,58 @@
+"""What of a database's errors means that it is not there, and what that it is and refuses."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import sqlalchemy as sa
+
+from kilonova.db import api_schema
+from kilonova.db.api_schema import quota_locks
+from kilonova.sql.engine import Database, unreachable
+from tests.databases import Shared
+from tests.deploy.servers import SERVERS
+
+_HOLD = sa.update(quota_locks).where(quota_locks.c.project_id == sa.bindparam("b")).values(taken=1)
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+def test_a_deadlock_says_nothing_of_the_database(shared: Shared, kind: str) -> None:
+    database = shared.empty(kind, "api", api_schema.metadata)
+    with database.write() as connection:
+        connection.execute(quota_locks.insert(), [{"project_id": name, "taken": 0} for name in ("a", "b")])
+    both, wrong = threading.Barrier(2), []
+
+    def lock(*names: str) -> None:
+        try:
+            with database.write() as connection:
+                connection.execute(_HOLD, {"b": names[0]})
+                both.wait(10)
+                connection.execute(_HOLD, {"b": names[1]})
+        except sa.exc.SQLAlchemyError as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=lock, args=names) for names in (("a", "b"), ("b", "a"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [unreachable(error) for error in wrong] == [False]
+
+
+@pytest.mark.parametrize(("kind", "database"), [("postgresql", "kilonova_none"), ("mariadb", "kilonova_none")])
+def test_a_database_that_nobody_made_is_not_there(shared: Shared, kind: str, database: str) -> None:
+    server = shared.empty(kind, "api", api_schema.metadata).url
+    other = Database(server.set(database=database).render_as_string(hide_password=False))
+    with pytest.raises(sa.exc.SQLAlchemyError) as refused, other.read():
+        pass
+    assert unreachable(refused.value)
+
+
+def test_a_connection_that_is_cut_is_a_database_that_is_not_there(shared: Shared) -> None:
+    database = shared.empty("postgresql", "api", api_schema.metadata)
+    with pytest.raises(sa.exc.SQLAlchemyError) as cut, database.read() as connection:
+        connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert unreachable(cut.value)
+    with database.read() as connection:
+        assert connection.execute(sa.text("SELECT 1")).scalar() == 1
