@@ -347,6 +347,11 @@ def _until_it_rests(target: Target) -> float:
     return time.perf_counter() - started - calm
 
 
+def there(name: str, login: Path, pids: Path | None, chosen: argparse.Namespace) -> Figures:
+    """Measure a cloud that runs already."""
+    return measured(log_in(name, openrc(login), pids_in(pids or login.parent / "run")), chosen)
+
+
 def _say(text: str) -> None:
     print(time.strftime("%T"), text, file=sys.stderr, flush=True)
 
@@ -357,6 +362,7 @@ def main() -> None:
     add = parser.add_argument
     add("--peer-openrc", type=Path, metavar="FILE", help="OS_* of an administrator of the cloud to compare with")
     add("--peer-pids", type=Path, metavar="DIR", help="its *.pid files (default: run/ beside the openrc)")
+    add("--openrc", type=Path, metavar="FILE", help="measure a Kilonova that runs already, with run/*.pid beside it")
     add("--hosts", type=int, default=40, help="simulated hypervisors (default %(default)s)")
     add("--many", type=int, nargs="*", default=[1000, 10000], help="also start with so many hosts (%(default)s)")
     add("--sections", nargs="*", choices=list(SECTIONS), default=list(SECTIONS), help="which (default: all)")
@@ -369,10 +375,9 @@ def main() -> None:
     add("--networks", choices=("none", "auto"), default="none", help="of the servers (default %(default)s)")
     add("--json", type=Path, metavar="FILE", help="write the figures there as well")
     chosen = parser.parse_args()
-    figures = {"kilonova": kilonova(chosen)}
+    figures = {"kilonova": there("kilonova", chosen.openrc, None, chosen) if chosen.openrc else kilonova(chosen)}
     if chosen.peer_openrc:
-        roots = pids_in(chosen.peer_pids or chosen.peer_openrc.parent / "run")
-        figures["peer"] = measured(log_in("peer", openrc(chosen.peer_openrc), roots), chosen)
+        figures["peer"] = there("peer", chosen.peer_openrc, chosen.peer_pids, chosen)
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
     print(report.table(figures))

@@ -11,6 +11,15 @@ from tests.databases import Shared
 from tests.databases import shared as shared_databases
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole clouds on a database server run in one process of pytest: two at once want more connections than it has."""
+    for item in items:
+        kind = getattr(item, "callspec", None) and item.callspec.params.get("places")  # type: ignore[attr-defined]
+        if "/tests/deploy/" in item.path.as_posix() or kind in ("postgresql", "mariadb"):
+            item.add_marker(pytest.mark.xdist_group("servers"))
+
+
 @pytest.fixture(autouse=True)
 def no_request_under_way() -> None:
     """oslo.context keeps the newest context of a thread; the one of an earlier test is not this one's."""

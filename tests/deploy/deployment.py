@@ -75,17 +75,21 @@ class Deployment:
         self.processes[name] = made
         return made
 
-    def agent(self, number: int, transport_url: str = "") -> Process:
+    def agent(self, number: int, transport_url: str = "", hosts: int = HOSTS) -> Process:
         """An agent of its own state and host names, not started yet."""
         state = self.directory / f"agent-{number}"
         state.mkdir()
         own = self.directory / f"agent-{number}.conf"
         lines = [f"[DEFAULT]\nstate_path = {state}\nhost = node{number}"]
         lines += [f"transport_url = {transport_url}"] if transport_url else []
-        own.write_text("\n".join([*lines, f"[simulated]\nhosts = {HOSTS}\nhost_prefix = node{number}-\n"]))
+        own.write_text("\n".join([*lines, f"[simulated]\nhosts = {hosts}\nhost_prefix = node{number}-\n"]))
         made = self.add(f"agent-{number}", "agent")
         made.more("--config-file", str(own))
         return made
+
+    def first(self, kind: str) -> Process:
+        """The first process of a kind, or the only one."""
+        return self.processes.get(kind) or self.processes[f"{kind}-1"]
 
     def login(self, user: str, project: str) -> Client:
         """A client with a token of its own."""
@@ -115,7 +119,7 @@ class ByPrefix:
         return self._socket.send(method, self._addresses[prefix] + path, headers, body)
 
 
-_POOL = "max_pool_size = 3\nmax_overflow = 9"  # for servers with the usual limits
+_POOL = "max_pool_size = 1\nmax_overflow = 4"  # for servers with the usual limits
 _CREDENTIALS = """
 auth_type = password
 auth_url = {identity}
@@ -152,7 +156,7 @@ connection = {url("api")}
 {f"connection = {url('cell1')}" if own_cell else ""}
 {_POOL}
 [placement_database]
-connection = {url("placement")}
+{"" if "placement" in peers else f"connection = {url('placement')}"}
 {_POOL}
 [keystone_authtoken]
 www_authenticate_uri = {identity}
@@ -213,16 +217,17 @@ def alone() -> Iterator[None]:
 
 @contextmanager
 def deployment(
-    kind: str, directory: Path, cells: tuple[str, ...] = (), peers: frozenset[str] = frozenset()
-) -> Iterator[Deployment]:
+    kind: str, directory: Path, cells: tuple[str, ...] = (), peers: frozenset[str] = frozenset(),
+    transport_url: str = "",
+) -> Iterator[Deployment]:  # fmt: skip
     """A deployment on a kind of database, ready, with two agents; gone afterwards. peers: see `Deployment`.
 
     Without `cells` there is one, on the virtual host of all, and two processes of each service. Each of `cells` has a
-    virtual host and a database of its own, a conductor and an agent.
+    virtual host and a database of its own, a conductor and an agent. transport_url: instead of a new virtual host.
     """
     with ExitStack() as stack:
         stack.enter_context(alone())
-        transport_url = stack.enter_context(virtual_host())
+        transport_url = transport_url or stack.enter_context(virtual_host())
         transports = {cell: stack.enter_context(virtual_host()) for cell in cells}
         names = tuple(dict.fromkeys((*DATABASES, *cells)))
         url = stack.enter_context(databases(kind, names))

@@ -19,11 +19,13 @@ _PASSING = (500, 502, 503, 504)
 class Load:
     """`count` builds, begun by `start`; every second server is deleted again soon, whatever it is doing then.
 
-    Every fifth has a volume made for it, which goes with it. refused: answers that no second try mended.
+    Every fifth has a volume made for it, which goes with it. pause: seconds between two builds of a user. refused:
+    answers that no second try mended.
     """
 
-    def __init__(self, people: People, count: int) -> None:
-        self._people, self._count = people, count
+    def __init__(self, people: People, count: int, pause: float = 0.0) -> None:
+        self._people, self._count, self._pause = people, count, pause
+        self._enough = threading.Event()
         self._image, self._network = image(people.demo), network(people.demo)
         self._threads = [threading.Thread(target=self._use, args=(number,), daemon=True) for number in range(USERS)]
         self._lock = threading.Lock()
@@ -39,6 +41,10 @@ class Load:
         while self.begun < count and any(thread.is_alive() for thread in self._threads):
             time.sleep(0.01)
 
+    def enough(self) -> None:
+        """Begin no more builds."""
+        self._enough.set()
+
     def end(self) -> None:
         """Wait until all was asked for. AssertionError for a request that failed at every try."""
         for thread in self._threads:
@@ -50,6 +56,8 @@ class Load:
     def _use(self, user: int) -> None:
         try:
             for number in range(user, self._count, USERS):
+                if self._enough.wait(self._pause):
+                    return
                 made = self._create(number)
                 with self._lock:
                     self.begun += 1

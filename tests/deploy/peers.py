@@ -20,7 +20,9 @@ log_file = {directory}/keystone.log
 [database]
 connection = {database}
 [cache]
-enabled = false
+backend = dogpile.cache.memory
+[identity]
+password_hash_rounds = 4
 [fernet_tokens]
 key_repository = {directory}/fernet-keys
 [fernet_receipts]

@@ -11,22 +11,24 @@ from tests.deploy.people import People, clear, quiet
 BUILDS = 50
 
 
-KINDS = ("api", "placement", "scheduler", "conductor", "agent")
+KINDS = ("api", "placement", "scheduler", "conductor", "agent", "embedded")
+ALONE = ("agent", "embedded")
+"""Nobody else can do their work."""
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("people", ["postgresql"], indirect=True)
 def test_a_killed_process_leaves_no_server_in_between(people: People, kind: str) -> None:
-    victim = people.made.processes[f"{kind}-1"]
+    victim = people.made.first(kind)
     load = Load(people, BUILDS)
     load.start()
     load.reaches(BUILDS // 2)
     victim.kill()
-    if kind == "agent":
-        victim.start()  # nobody else can do its work
+    if kind in ALONE:
+        victim.start()
     load.end()
     quiet(people)
-    if kind != "agent":
+    if kind not in ALONE:
         victim.start()
     victim.says("ready: ")
     clear(people)
@@ -38,10 +40,10 @@ def test_processes_killed_one_after_the_other_leave_no_server_in_between(people:
     load.start()
     for number, kind in enumerate(KINDS, 1):
         load.reaches(BUILDS * number // (len(KINDS) + 1))
-        people.made.processes[f"{kind}-1"].kill()
-        people.made.processes[f"{kind}-1"].start()
+        people.made.first(kind).kill()
+        people.made.first(kind).start()
     load.end()
     quiet(people)
     for kind in KINDS:
-        people.made.processes[f"{kind}-1"].says("ready: ")
+        people.made.first(kind).says("ready: ")
     clear(people)

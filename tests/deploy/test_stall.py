@@ -19,11 +19,11 @@ OTHERS = ("api", "placement", "scheduler", "agent")
 
 @pytest.mark.parametrize(
     ("people", "kinds"),
-    [("postgresql", ("conductor",)), ("postgresql", OTHERS), ("mariadb", ("conductor", *OTHERS))],
+    [("postgresql", ("conductor",)), ("postgresql", OTHERS), ("mariadb", ("conductor", *OTHERS, "embedded"))],
     indirect=["people"],
 )
 def test_processes_that_stall_do_nothing_that_others_have_done(people: People, kinds: tuple[str, ...]) -> None:
-    victims = [people.made.processes[f"{kind}-1"] for kind in kinds]
+    victims = [people.made.first(kind) for kind in kinds]
     load = Load(people, BUILDS)
     load.start()
     load.reaches(BUILDS // 2)

@@ -95,6 +95,8 @@ def _of(info: Any) -> Any:
             return 3
         case msgspec.inspect.FloatType():
             return 1.5
+        case msgspec.inspect.DateTimeType():
+            return datetime.datetime(2026, 1, 2, 3, 4, 5, 600)
         case msgspec.inspect.BoolType():
             return True
         case msgspec.inspect.NoneType():

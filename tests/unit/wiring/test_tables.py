@@ -12,6 +12,7 @@ from kilonova.bus.local import LocalBus
 from kilonova.cmd.main import main
 from kilonova.conf.load import load
 from kilonova.core.errors import Unavailable
+from kilonova.sql import migrate
 from kilonova.sql.engine import Database
 from kilonova.sql.migrate import DatabaseEmpty, DatabaseNewer, DatabaseOlder
 from kilonova.wiring import region
@@ -78,7 +79,8 @@ def test_tables_of_another_version_are_refused(conf: Path, name: str) -> None:
 
 def test_tables_that_lack_a_revision_are_waited_for(conf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("db", "sync", "--api", conf=conf)
-    monkeypatch.setattr("kilonova.sql.migrate.revisions", lambda _: ["0001", "0002"])
-    with pytest.raises(DatabaseOlder, match="at revision 0001 and not at 0002 yet"):
+    known = migrate.revisions("kilonova.db.migrations.api")
+    monkeypatch.setattr("kilonova.sql.migrate.revisions", lambda _: [*known, "9998"])
+    with pytest.raises(DatabaseOlder, match=f"at revision {known[-1]} and not at 9998 yet"):
         start(conf)
     assert issubclass(DatabaseOlder, Unavailable)
