@@ -45,6 +45,8 @@ class People:
         self.admin.ok("POST", "/flavors", {"flavor": FLAVOR}, status=200)
         lifted = {"quota_set": {"instances": -1, "cores": -1, "ram": -1}}
         self.admin.ok("PUT", f"/os-quota-sets/{self.demo.project}", lifted)
+        lifted = {"quota_set": {"volumes": -1, "gigabytes": -1}}
+        self.admin.ok("PUT", f"/os-quota-sets/{self.demo.project}", lifted, service=VOLUME)
 
     def servers(self) -> list[dict[str, Any]]:
         """All servers, in full."""

@@ -91,18 +91,14 @@ def _of(info: Any) -> Any:
             return info.values[0]
         case msgspec.inspect.UnionType():
             return _of(info.types[0])
-        case msgspec.inspect.IntType():
-            return 3
-        case msgspec.inspect.FloatType():
-            return 1.5
-        case msgspec.inspect.DateTimeType():
-            return datetime.datetime(2026, 1, 2, 3, 4, 5, 600)
-        case msgspec.inspect.BoolType():
-            return True
-        case msgspec.inspect.NoneType():
-            return None
         case _:
-            return "x"
+            return _SCALARS.get(type(info), "x")
+
+
+_SCALARS = {
+    msgspec.inspect.IntType: 3, msgspec.inspect.FloatType: 1.5, msgspec.inspect.BoolType: True,
+    msgspec.inspect.NoneType: None, msgspec.inspect.DateTimeType: datetime.datetime(2026, 1, 2, 3, 4, 5, 600),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("row", calls.CALLS.values(), ids=lambda row: row.name)
