@@ -70,7 +70,7 @@ def main() -> None:
         transport_url = stack.enter_context(virtual_host())
         url = stack.enter_context(databases("mariadb", DATABASES))
         ports = Ports.free()
-        config = configuration(directory, ports, url, transport_url)
+        config = configuration(directory, ports, url, transport_url, pool="max_pool_size = 5\nmax_overflow = 5")
         make_tables(config, url, {"cell1": transport_url})
         made = Deployment(directory, ports, config, url, DATABASES)
         processes = start(made, chosen.threads)

@@ -119,7 +119,7 @@ class ByPrefix:
         return self._socket.send(method, self._addresses[prefix] + path, headers, body)
 
 
-_POOL = "max_pool_size = 1\nmax_overflow = 4"  # for servers with the usual limits
+POOL = "max_pool_size = 3\nmax_overflow = 5"  # for servers with the usual limits
 _CREDENTIALS = """
 auth_type = password
 auth_url = {identity}
@@ -138,9 +138,9 @@ def identity_port(ports: Ports, peers: frozenset[str]) -> int:
 
 def configuration(
     directory: Path, ports: Ports, url: Any, transport_url: str, *, own_cell: bool = True,
-    peers: frozenset[str] = frozenset(),
+    peers: frozenset[str] = frozenset(), pool: str = POOL,
 ) -> Path:  # fmt: skip
-    """The configuration file that all processes share. own_cell: they belong to cell1."""
+    """The configuration file that all processes share. own_cell: they belong to cell1. pool: options of connections."""
     identity = f"http://127.0.0.1:{identity_port(ports, peers)}/identity"
     credentials = _CREDENTIALS.format(identity=identity)
     text = f"""
@@ -151,13 +151,13 @@ log_dir = {directory}/log
 host = control
 [api_database]
 connection = {url("api")}
-{_POOL}
+{pool}
 [database]
 {f"connection = {url('cell1')}" if own_cell else ""}
-{_POOL}
+{pool}
 [placement_database]
 {"" if "placement" in peers else f"connection = {url('placement')}"}
-{_POOL}
+{pool}
 [keystone_authtoken]
 www_authenticate_uri = {identity}
 {credentials}
