@@ -11,13 +11,11 @@ from tests.databases import Shared
 from tests.databases import shared as shared_databases
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Whole clouds on a database server run in one process of pytest: two at once want more connections than it has."""
-    for item in items:
-        kind = getattr(item, "callspec", None) and item.callspec.params.get("places")  # type: ignore[attr-defined]
-        if "/tests/deploy/" in item.path.as_posix() or kind in ("postgresql", "mariadb"):
-            item.add_marker(pytest.mark.xdist_group("servers"))
+    kind = getattr(item, "callspec", None) and item.callspec.params.get("places")  # type: ignore[attr-defined]
+    if "/tests/deploy/" in item.path.as_posix() or kind in ("postgresql", "mariadb"):
+        item.add_marker(pytest.mark.xdist_group("servers"))
 
 
 @pytest.fixture(autouse=True)
