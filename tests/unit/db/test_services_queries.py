@@ -80,7 +80,7 @@ def test_a_service_is_shown_by_id_and_by_uuid(full: Database) -> None:
     known = find(full)
     with full.read() as connection:
         assert services.show_service(connection, known.id) == known == services.show_service(connection, known.uuid)
-        for key in (99, "no-such-uuid"):
+        for key in (2**31 - 1, "no-such-uuid"):
             with pytest.raises(services.ServiceNotFound):
                 services.show_service(connection, key)
 
