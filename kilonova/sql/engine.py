@@ -42,13 +42,13 @@ def unreachable(error: BaseException) -> bool:
     if error.connection_invalidated:
         return True
     if isinstance(number, int):
-        return number >= _OF_CLIENT or number in _LETS_NOBODY_IN
+        return number in _OF_CLIENT or number in _LETS_NOBODY_IN
     if state is not None:
         return state != "57014" and state[:2] in ("08", "28", "3D", "53", "57")
     return getattr(cause, "sqlite_errorcode", None) != sqlite3.SQLITE_ERROR
 
 
-_OF_CLIENT = 2000  # MariaDB's numbers from here on are its client's: no connection, or one that broke
+_OF_CLIENT = range(2000, 3000)  # MariaDB's client has these: no connection, or one that broke; above are refusals
 _LETS_NOBODY_IN = frozenset((1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 1226, 1698, 1927))
 """MariaDB: too many connections, no such user or database, blocked, shutting down, killed."""
 

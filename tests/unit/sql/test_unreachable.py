@@ -56,3 +56,9 @@ def test_a_connection_that_is_cut_is_a_database_that_is_not_there(shared: Shared
     assert unreachable(cut.value)
     with database.read() as connection:
         assert connection.execute(sa.text("SELECT 1")).scalar() == 1
+
+
+@pytest.mark.parametrize(("number", "away"), [(2003, True), (2013, True), (1040, True), (3024, False), (4025, False)])
+def test_what_mariadb_refuses_says_nothing_of_the_database(number: int, away: bool) -> None:
+    cause = Exception(number, "words")
+    assert unreachable(sa.exc.OperationalError("UPDATE", {}, cause)) is away
