@@ -1,8 +1,4 @@
-"""`kilonova bootstrap` against an identity service over a socket.
-
-The embedded one always; a real Keystone too when KILONOVA_TEST_KEYSTONE has the URL of one that may be filled
-(KILONOVA_TEST_KEYSTONE_PASSWORD is that of its user admin).
-"""
+"""`kilonova bootstrap` against the embedded identity service over a socket; tests/deploy has it on a real Keystone."""
 
 from __future__ import annotations
 
@@ -143,8 +139,8 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureF
     return command
 
 
-def story(url: str, password: str, run: Bootstrap) -> None:
-    """From nothing to all of it, again, and with another password and other addresses."""
+def test_it_makes_what_is_missing_and_changes_only_what_was_asked_for(identity: str, run: Bootstrap) -> None:
+    url, password = identity, PASSWORD
     who = variables(url, password)
     lines, _ = run(*URLS, KILONOVA_SERVICE_PASSWORD="first", **who)
     assert {"made     user      nova", "made     endpoint  placement internal " + PLACEMENT} <= set(lines)
@@ -170,20 +166,6 @@ def story(url: str, password: str, run: Bootstrap) -> None:
 def roles(session: Any) -> list[dict[str, Any]]:
     access = session.auth.get_access(session)
     return [{"name": name} for name in access.role_names]
-
-
-def test_it_makes_what_is_missing_and_changes_only_what_was_asked_for(identity: str, run: Bootstrap) -> None:
-    story(identity, PASSWORD, run)
-
-
-def test_the_same_with_a_real_keystone(run: Bootstrap) -> None:
-    url = os.environ.get("KILONOVA_TEST_KEYSTONE")
-    if not url:
-        pytest.skip("KILONOVA_TEST_KEYSTONE names no Keystone")
-    password = os.environ["KILONOVA_TEST_KEYSTONE_PASSWORD"]
-    remove_ours(url, password)
-    story(url, password, run)
-    remove_ours(url, password)
 
 
 def test_without_a_password_for_a_new_user_nothing_is_made(identity: str, run: Bootstrap) -> None:
