@@ -63,12 +63,14 @@ def turn(services: Services, run: ActiveRun) -> bool:
     if machine.choosing(run.body):
         return _choose(services, run)
     step = run.plan.steps[run.body.step]
+    run.regrets.clear()
     try:
         if _cancelled(run):
             raise Cancelled()
         outcome = (step.undo if run.undoing else step.do)(services.world, run)
         return _outcome(services, run, step, outcome)
     except sql.LostWorkflow:
+        _take_back(run)
         raise
     except WriteFailed as error:
         _pass_trouble(run, error.cause)
@@ -76,6 +78,15 @@ def turn(services: Services, run: ActiveRun) -> bool:
     except Exception as error:
         _pass_trouble(run, error)
         return _failure(services, run, step, error)
+
+
+def _take_back(run: ActiveRun) -> None:
+    """Another conductor has the workflow: what this call made beside what that one made is taken back."""
+    for take_back in run.regrets:
+        try:
+            take_back()
+        except Exception:
+            LOG.exception("%s %s was taken over, and what it had made could not be taken back", run.name, run.id)
 
 
 def start_failed(run: ActiveRun, error: Exception) -> Body:

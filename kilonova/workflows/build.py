@@ -7,6 +7,7 @@ host's own fault is tried on the next alternate.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -59,6 +60,10 @@ def _server(world: World, run: Run) -> Server:
     if server is None:
         raise ServerGone(server=run.subject)
     return server
+
+
+def _there(world: World, run: Run) -> bool:
+    return servers.get(world.cells.database(run.database), run.subject) is not None
 
 
 def _again(run: Run) -> bool:
@@ -116,8 +121,11 @@ def _set(connection: Connection, uuid: str, values: dict[str, Any]) -> None:
 
 def networking(world: World, run: Run) -> Done:
     """Make or take over the ports and bind them to the host."""
-    server = _server(world, run)
-    vifs = ports.ensure(world, server, run.params["interfaces"], run.params["groups"], look=_again(run))
+    server, interfaces = _server(world, run), run.params["interfaces"]
+    made: list[str] = []
+    wanted = len(interfaces)
+    run.if_lost(lambda: ports.drop_surplus(world, run.subject, made, wanted if _there(world, run) else 0))
+    vifs = ports.ensure(world, server, interfaces, run.params["groups"], look=_again(run), made=made)
     if not vifs:
         return Done({"vifs": []})
     return Done({"vifs": vifs}, lambda connection: _set(connection, run.subject, {"network_info": vifs}))
@@ -149,6 +157,7 @@ def devices(world: World, run: Run) -> Outcome:
     volumes: dict[str, dict[str, Any]] = {}
     for device in wanted:
         volume = disks.ensure_volume(world, run.ctx, server, device, look=look)
+        run.if_lost(partial(disks.drop_twin, world, run.ctx, device, volume["id"], lambda: _there(world, run)))
         volumes[device.uuid] = volume
         if volume["status"] not in ("available", "in-use", "reserved", "attaching"):
             if volume["status"] not in ("creating", "downloading"):

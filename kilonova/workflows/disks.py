@@ -7,6 +7,7 @@ step that is run again finds its own work.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from kilonova.clients.volumes import VolumeUnusable
@@ -46,10 +47,19 @@ def ensure_volume(world: World, ctx: Context, server: Server, device: BlockDevic
 
 
 def _made_before(world: World, ctx: Context, device: BlockDevice) -> dict[str, Any] | None:
-    for volume in world.volumes.list_volumes(ctx):
-        if (volume.get("metadata") or {}).get(OUR_KEY) == device.uuid:
-            return volume
-    return None
+    return next(iter(_made_for(world, ctx, device)), None)
+
+
+def _made_for(world: World, ctx: Context, device: BlockDevice) -> list[dict[str, Any]]:
+    found = world.volumes.list_volumes(ctx)
+    return [volume for volume in found if (volume.get("metadata") or {}).get(OUR_KEY) == device.uuid]
+
+
+def drop_twin(world: World, ctx: Context, device: BlockDevice, volume: str, wanted: Callable[[], bool]) -> None:
+    """Delete a volume made for a device when there is another one for it, or nobody wants one any more."""
+    made = [one["id"] for one in _made_for(world, ctx, device)]
+    if volume in made and (len(made) > 1 or not wanted()):
+        world.volumes.delete(ctx, volume)
 
 
 def attach(

@@ -17,9 +17,12 @@ Vif = dict[str, Any]
 
 
 def ensure(
-    world: World, server: Server, interfaces: list[dict[str, Any]], groups: list[str], *, look: bool
-) -> list[Vif]:
-    """The ports of a server on its host, bound. `look`: an earlier try may have made some of them."""
+    world: World, server: Server, interfaces: list[dict[str, Any]], groups: list[str], *, look: bool,
+    made: list[str] | None = None,
+) -> list[Vif]:  # fmt: skip
+    """The ports of a server on its host, bound. `look`: an earlier try may have made some of them. The ids of those
+    that this call makes are added to `made`.
+    """
     if not interfaces:
         return []
     mine = world.network.list_ports(device_id=server.uuid) if look else []
@@ -29,8 +32,10 @@ def ensure(
         match = None if entry["port"] else _take(unused, entry["network"]["id"])
         ports.append(_bind(world, server, match["id"] if match else entry["port"]) if match or entry["port"] else None)
     missing = [index for index, port in enumerate(ports) if port is None]
-    made = _create(world, [_body(server, interfaces[index], groups) for index in missing])
-    for index, port in zip(missing, made, strict=True):
+    new = _create(world, [_body(server, interfaces[index], groups) for index in missing])
+    if made is not None:
+        made += [port["id"] for port in new]
+    for index, port in zip(missing, new, strict=True):
         ports[index] = port
     return [vif_of(port, entry) for port, entry in zip(ports, interfaces, strict=True) if port is not None]
 
@@ -100,6 +105,14 @@ def release(world: World, server: str, kept: list[str]) -> None:
             _unbind(world, port["id"])
         else:
             world.network.delete_port(port["id"])
+
+
+def drop_surplus(world: World, server: str, made: list[str], wanted: int) -> None:
+    """Remove those of the ports in `made` that are beyond the number that the server wants (0: it is gone)."""
+    there = [port["id"] for port in world.network.list_ports(device_id=server)] if made else []
+    ours = [port for port in made if port in there]
+    for port in ours[: max(0, len(there) - wanted)]:
+        world.network.delete_port(port)
 
 
 def _unbind(world: World, port: str) -> None:

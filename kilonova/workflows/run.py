@@ -68,7 +68,18 @@ class ActiveRun:
     """See `step.Run`."""
 
     __slots__ = (
-        "_ports", "_stored", "body", "ctx", "entry", "expired", "mail_seen", "name", "params", "plan", "subject",
+        "_ports",
+        "_stored",
+        "body",
+        "ctx",
+        "entry",
+        "expired",
+        "mail_seen",
+        "name",
+        "params",
+        "plan",
+        "regrets",
+        "subject",
         "used",
     )  # fmt: skip
 
@@ -80,9 +91,13 @@ class ActiveRun:
         self.expired = row.state == "parked" and row.wake_in is not None and row.wake_in <= 0
         self.mail_seen = 0
         self.used: set[tuple[str, str]] = set()
+        self.regrets: list[Callable[[], None]] = []
         self._stored: list[tuple[int, Delivered]] = []
         entry.dirty = entry.dirty or row.eventful
         self._ports = ports
+
+    def if_lost(self, take_back: Callable[[], None]) -> None:
+        self.regrets.append(take_back)
 
     @property
     def id(self) -> str:

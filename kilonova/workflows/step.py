@@ -136,7 +136,7 @@ class Delivered(NamedTuple):
 
 
 class Run(Protocol):
-    """One workflow as its step sees it. Everything here is read; `note` and `open_verb` are the only effects.
+    """One workflow as its step sees it. Everything here is read, but for `note`, `if_lost` and `open_verb`.
 
     attempt starts at 1 and rises with every candidate of `Alternates`. epoch rises with every adoption, also by our
     own conductor after a restart, a stall, or trouble with the database: while it is 1 and `tries` is 0, a step
@@ -185,6 +185,14 @@ class Run(Protocol):
 
     def event(self, name: str, key: str = "") -> Delivered | None:
         """The newest delivered event of that name and key."""
+        ...
+
+    def if_lost(self, take_back: Callable[[], None]) -> None:
+        """Have this done when the call's end cannot be stored because another conductor has adopted the workflow.
+
+        Whoever stood still while it was making something finds out only then; the other has looked before, found
+        nothing, and made its own.
+        """
         ...
 
     def note(self, key: str, value: Any) -> None:

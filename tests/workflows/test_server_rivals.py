@@ -12,7 +12,7 @@ from kilonova.db.queries import requests, servers
 from kilonova.workflows import boot as booting
 from tests.workflows.census import assert_stable, living
 from tests.workflows.cloud import Cloud
-from tests.workflows.stories import boot, remove, tell, tidy
+from tests.workflows.stories import boot, from_volume, remove, tell, tidy
 
 Into = Callable[..., None]
 
@@ -91,3 +91,51 @@ def test_a_server_that_is_deleted_before_its_spec_is_read_takes_no_other_with_it
     alive = assert_stable(cloud)
     assert {uuid: server.vm_state for uuid, server in alive.items()} == {second: "active"}
     tidy(cloud)
+
+
+def test_a_port_that_a_conductor_makes_after_it_was_taken_over_is_taken_back(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled: list[str] = []
+    create = type(cloud.network).create_port
+
+    def late(network: Any, body: dict[str, Any]) -> dict[str, Any]:
+        if not stalled:
+            stalled.append(create(network, body)["id"])  # the rival's, who had looked and found none
+            rob(cloud)
+        return create(network, body)
+
+    monkeypatch.setattr(type(cloud.network), "create_port", late)
+    alive = tell(cloud, boot)
+    assert [port["id"] for port in cloud.network.list_ports(device_id=next(iter(alive)))] == stalled
+    assert {server.vm_state for server in alive.values()} == {"active"}
+    tidy(cloud)
+
+
+def test_a_volume_that_a_conductor_makes_after_it_was_taken_over_is_taken_back(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stalled: list[str] = []
+    create = type(cloud.volumes).create
+
+    def late(volumes: Any, ctx: Any, **fields: Any) -> dict[str, Any]:
+        if not stalled:
+            stalled.append(create(volumes, ctx, **fields)["id"])
+            rob(cloud)
+        return create(volumes, ctx, **fields)
+
+    monkeypatch.setattr(type(cloud.volumes), "create", late)
+    alive = tell(cloud, lambda cloud: boot(cloud, devices=from_volume()))
+    assert {server.vm_state for server in alive.values()} == {"active"}
+    assert [one["id"] for one in cloud.volumes.list_volumes(cloud.context)] == stalled
+    tidy(cloud)
+
+
+def rob(cloud: Cloud) -> None:
+    """Another conductor adopted what this one has in hand, and lets it go again."""
+    for database, tables in cloud.databases():
+        with database.write() as connection:
+            connection.execute(
+                tables.workflows.update().where(tables.workflows.c.state == "running")
+                .values(owner=None, epoch=tables.workflows.c.epoch + 1)
+            )  # fmt: skip
