@@ -26,7 +26,7 @@ client: $(CLIENT)/.done  ## Make .venv-client with the openstack command
 peers: $(PEERS)/.done  ## Make .venv-peers with the Keystone and the Placement of OpenStack, which some tests run against
 
 test: $(VENV)/.dev  ## Run the tests (choose some with ARGS)
-	$(PYTEST) -n 2 --dist loadgroup $(ARGS)
+	$(PYTEST) -n 2 $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style, types and who imports whom
 	$(VENV)/bin/ruff check .

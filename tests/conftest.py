@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from oslo_context import context as oslo
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.databases import Shared
 from tests.databases import shared as shared_databases
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Whole clouds on a database server run in one process of pytest: two at once want more connections than it has."""
-    kind = getattr(item, "callspec", None) and item.callspec.params.get("places")  # type: ignore[attr-defined]
-    if "/tests/deploy/" in item.path.as_posix() or kind in ("postgresql", "mariadb"):
-        item.add_marker(pytest.mark.xdist_group("servers"))
+class _ServersTogether(LoadScopeScheduling):
+    """Gives each test to whoever is free, but whole clouds on database servers to one worker: two at once want more
+    connections than a server has, and would wait for each other.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        story = nodeid.startswith("tests/scenario/") and ("[postgresql" in nodeid or "[mariadb" in nodeid)
+        return "servers" if story or nodeid.startswith("tests/deploy/") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ServersTogether:
+    """How the workers share the tests."""
+    return _ServersTogether(config, log)
 
 
 @pytest.fixture(autouse=True)
