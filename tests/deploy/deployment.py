@@ -119,7 +119,8 @@ class ByPrefix:
         return self._socket.send(method, self._addresses[prefix] + path, headers, body)
 
 
-POOL = "max_pool_size = 3\nmax_overflow = 5"  # for servers with the usual limits
+POOL = "max_pool_size = 2\nmax_overflow = 4"  # for servers with the usual limits
+SMALL_POOL = "max_pool_size = 1\nmax_overflow = 2"  # beside another deployment
 _CREDENTIALS = """
 auth_type = password
 auth_url = {identity}
@@ -227,12 +228,14 @@ def deployment(
     """
     with ExitStack() as stack:
         stack.enter_context(alone())
+        given = bool(transport_url)
         transport_url = transport_url or stack.enter_context(virtual_host())
         transports = {cell: stack.enter_context(virtual_host()) for cell in cells}
         names = tuple(dict.fromkeys((*DATABASES, *cells)))
         url = stack.enter_context(databases(kind, names))
         ports = Ports.free()
-        config = configuration(directory, ports, url, transport_url, own_cell=not cells, peers=peers)
+        pool = SMALL_POOL if cells or peers or given else POOL
+        config = configuration(directory, ports, url, transport_url, own_cell=not cells, peers=peers, pool=pool)
         made = Deployment(directory, ports, config, url, names, peers)
         for cell, transport in transports.items():
             own = f"[DEFAULT]\ntransport_url = {transport}\n[database]\nconnection = {url(cell)}\n"

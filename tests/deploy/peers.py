@@ -19,6 +19,8 @@ _KEYSTONE = """
 log_file = {directory}/keystone.log
 [database]
 connection = {database}
+max_pool_size = 2
+max_overflow = 4
 [cache]
 backend = dogpile.cache.memory
 [identity]
@@ -35,6 +37,8 @@ _PLACEMENT = """
 log_file = {directory}/placement.log
 [placement_database]
 connection = {database}
+max_pool_size = 2
+max_overflow = 4
 [api]
 auth_strategy = keystone
 [keystone_authtoken]
