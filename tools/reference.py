@@ -21,8 +21,10 @@ from kilonova.compute.actions import ACTIONS, ANY, NONE, Action
 from kilonova.conf.load import APPLICATIONS
 from kilonova.core import states
 from kilonova.http.op import Op
-from kilonova.http.policy import Rule, compute_rules, read_rules
+from kilonova.http.policy import Rule, compute_rules
 from kilonova.http.versions import ALWAYS, Since, show
+from kilonova.placement.app import OPS
+from kilonova.placement.policy import rules as placement_rules
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 NOTICE = "<!-- Made by `make docs` from the declared rows. Changes made here are lost. -->"
@@ -200,10 +202,7 @@ def policies() -> Iterator[str]:
     yield "# Policies"
     yield ""
     yield "Rules and their defaults; a `policy.yaml` overrides them (`[oslo_policy]policy_file`)."
-    placement = Path(importlib.import_module("kilonova.placement").__path__[0])
-    found: dict[str, tuple[Rule, ...]] = {"Compute": compute_rules()}
-    for path in placement.rglob("*policies.json"):
-        found["Placement"] = read_rules(path)
+    found: dict[str, tuple[Rule, ...]] = {"Compute": compute_rules(), "Placement": placement_rules(OPS)}
     for service, rules in found.items():
         yield from ("", f"## {service}", "")
         yield from table(

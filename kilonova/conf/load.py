@@ -61,6 +61,7 @@ COMPUTE: Options = {
 PLACEMENT: Options = {
     **_EVERY,
     "DEFAULT": (default.STATE_PATH,),
+    "api": placement_api.API,
     "placement": placement_api.OPTS,
     "placement_database": database.OPTS,
 }

@@ -1,10 +1,17 @@
-"""`[placement]` as the Placement service itself reads it (compute's group of that name says where to find it)."""
+"""`[api]` and `[placement]` as the Placement service itself reads them (in compute, groups of those names are others)."""
 
 from __future__ import annotations
 
 from oslo_config import cfg
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"
+
+API = (
+    cfg.StrOpt(
+        "auth_strategy", default="keystone", choices=["keystone", "noauth2"],
+        help="Who says who a client is: the identity service, or, for tests on this machine only, the client itself.",
+    ),
+)
 
 OPTS = (
     cfg.IntOpt("allocation_conflict_retry_count", default=10, min=0, help="Tries after a lost race between writes."),

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from kilonova.clients.rest import Transport
 from kilonova.core import clock
@@ -99,6 +99,14 @@ class Refusal:
     status: str
     headers: list[tuple[str, str]]
     body: list[bytes]
+
+
+class Authenticates(Protocol):
+    """What the middleware asks who a request's caller is."""
+
+    def authenticate(self, environ: dict[str, Any]) -> Refusal | None:
+        """Fill the identity headers of a request; `HTTP_X_IDENTITY_STATUS` is `Confirmed` when they are true."""
+        ...
 
 
 class Auth:

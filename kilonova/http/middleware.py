@@ -18,7 +18,7 @@ from oslo_context import context as oslo
 
 from kilonova.core import clock, ids, log
 from kilonova.core.context import Context
-from kilonova.http.auth import Auth, anonymous
+from kilonova.http.auth import Authenticates, anonymous
 from kilonova.http.dialect import plain
 
 ACCESS = logging.getLogger("kilonova.access")
@@ -58,7 +58,12 @@ def settings(conf: Any, *, limit_body: bool = True) -> Settings:
 
 
 def pipeline(
-    app: WsgiApp, *, service: str, settings: Settings, auth: Auth | None = None, policy: AdminRule | None = None
+    app: WsgiApp,
+    *,
+    service: str,
+    settings: Settings,
+    auth: Authenticates | None = None,
+    policy: AdminRule | None = None,
 ) -> WsgiApp:
     """The application with its middleware.
 
@@ -125,7 +130,7 @@ class _Core:
     """Request id, access log, size, authentication and context in one frame."""
 
     def __init__(
-        self, app: WsgiApp, service: str, max_body: int | None, auth: Auth | None, policy: AdminRule | None
+        self, app: WsgiApp, service: str, max_body: int | None, auth: Authenticates | None, policy: AdminRule | None
     ) -> None:
         self._app = app
         self._service = service

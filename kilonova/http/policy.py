@@ -75,11 +75,20 @@ def compute_rules() -> tuple[Rule, ...]:
 class Policy:
     """The rules of one application. Threads may share it.
 
-    `conf` has `[oslo_policy]`; `policy_file` is used in the place of its option of that name. Raises ValueError when
-    a policy file cannot be read at start; a file that breaks later is logged and the rules stay as they were.
+    `conf` has `[oslo_policy]`; `policy_file` is used in the place of its option of that name. administrators: the rule
+    that says who is one. Raises ValueError when a policy file cannot be read at start; a file that breaks later is
+    logged and the rules stay as they were.
     """
 
-    def __init__(self, rules: Iterable[Rule], conf: Any, *, policy_file: str | None = None) -> None:
+    def __init__(
+        self,
+        rules: Iterable[Rule],
+        conf: Any,
+        *,
+        policy_file: str | None = None,
+        administrators: str = "context_is_admin",
+    ) -> None:
+        self._administrators = administrators
         self.enforcer = policy.Enforcer(conf, policy_file=policy_file)
         self.enforcer.suppress_default_change_warnings = True
         with warnings.catch_warnings():
@@ -106,10 +115,10 @@ class Policy:
             raise PolicyForbids(rule=rule)
 
     def is_admin(self, ctx: Context) -> bool:
-        """Whether `context_is_admin` holds; called once a request, so here changed files are looked for."""
+        """Whether the caller is an administrator; called once a request, so here changed files are looked for."""
         if clock.monotonic() >= self._next_check:
             self.refresh()
-        return self.allowed("context_is_admin", ctx)
+        return self.allowed(self._administrators, ctx)
 
     def refresh(self) -> None:
         """Read policy files that have changed."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from kilonova.conf.load import load
 from kilonova.http.app import App, Service
 from kilonova.http.op import Op
+from kilonova.http.policy import Policy
 from kilonova.placement.api import (
     aggregates,
     allocation_candidates,
@@ -18,7 +20,7 @@ from kilonova.placement.api import (
 )
 from kilonova.placement.api.answers import finished
 from kilonova.placement.dialect import PlacementDialect
-from kilonova.placement.policy import Rules
+from kilonova.placement.policy import make_policy
 from kilonova.placement.versions import VERSIONS
 from kilonova.placement.world import Settings, make_world
 from kilonova.sql.engine import Database
@@ -39,9 +41,11 @@ _MODULES = (
 OPS: tuple[Op, ...] = tuple(finished(op) for module in _MODULES for op in module.OPS)
 
 
-def make_app(database: Database, settings: Settings | None = None, *, auth_uri: str = "") -> App:
+def make_app(
+    database: Database, settings: Settings | None = None, *, policy: Policy | None = None, auth_uri: str = ""
+) -> App:
     """The application on a database that `store.prepare.prepare` has seen. It finds who asks in
-    `environ["kilonova.context"]`, put there by the middleware."""
+    `environ["kilonova.context"]`, put there by the middleware. policy: `make_policy` of OPS; the defaults without."""
     return App(
         Service(
             name="placement",
@@ -49,7 +53,7 @@ def make_app(database: Database, settings: Settings | None = None, *, auth_uri: 
             world=make_world(database, settings or Settings()),
             dialect=PlacementDialect(),
             versions=VERSIONS,
-            policy=Rules(),
+            policy=policy or make_policy(OPS, load(application="placement", warn=False)),
             policy_early=True,
             auth_uri=auth_uri,
         )

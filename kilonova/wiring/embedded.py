@@ -129,11 +129,13 @@ class Embedded:
         """A service user's tokens."""
         return self._identity.tokens(username)
 
-    def behind(self, service: str, *, limit_body: bool = True) -> Callable[[WsgiApp], WsgiApp]:
-        """Puts a service behind the middleware."""
+    def behind(
+        self, service: str, policy: Policy | None = None, *, limit_body: bool = True
+    ) -> Callable[[WsgiApp], WsgiApp]:
+        """Puts a service behind the middleware. policy: says who is an administrator; compute's without it."""
         options = middleware.settings(self._conf, limit_body=limit_body)
         return lambda app: middleware.pipeline(
-            app, service=service, settings=options, auth=self.auth, policy=self._policy
+            app, service=service, settings=options, auth=self.auth, policy=policy or self._policy
         )
 
     def build(self, pictures_client: HttpImages, compute_url: str) -> tuple[dict[str, WsgiApp], list[Any]]:

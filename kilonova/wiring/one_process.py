@@ -30,19 +30,22 @@ from kilonova.conductor.rounds import Rounds
 from kilonova.conductor.service import Conductor
 from kilonova.conf import databases
 from kilonova.conf.all_in_one import AllInOne
-from kilonova.conf.load import load, warn_without_effect
+from kilonova.conf.load import ConfigError, load, warn_without_effect
 from kilonova.core import liveness, log
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries import requests
 from kilonova.db.queries.hosts import AgentDirectory
 from kilonova.http import middleware
+from kilonova.http.noauth import NOAUTH
 from kilonova.http.policy import Policy, compute_rules
 from kilonova.http.server import HttpServer
 from kilonova.http.transport import RoutedTransport, SocketTransport, WsgiTransport
 from kilonova.metadata import settings as metadata_settings
 from kilonova.metadata.app import MetadataApp
 from kilonova.placement import app as placement
+from kilonova.placement.policy import make_policy
 from kilonova.placement.store.prepare import prepare as prepare_placement
+from kilonova.placement.world import settings as placement_settings
 from kilonova.scheduler import settings as scheduler_settings
 from kilonova.scheduler.service import Scheduler
 from kilonova.sql import reach
@@ -77,7 +80,7 @@ def all_in_one(settings: AllInOne) -> Cloud:
     world, cell1, directory = _world(conf, rooms, clients)
     apps, embedded_parts = embedded.build(clients.images, f"{settings.base_url}/compute/v2.1")
     auth_uri = embedded.settings.identity_url
-    apps["placement"] = embedded.behind("placement")(_placement(rooms, auth_uri))
+    apps["placement"] = _placement(rooms, embedded, auth_uri)
     apps["compute"] = compute_app(world, policy, auth_uri=auth_uri, behind=embedded.behind("compute"))
     apps["metadata"] = _metadata(conf, world, settings.secrets.metadata_secret)
     parts = [*_control(conf, world, cell1, directory), *embedded_parts, _hypervisors(conf, settings.state_dir, world)]
@@ -105,10 +108,14 @@ def _world(conf: Any, rooms: _Databases, clients: Clients) -> tuple[World, str, 
     return world, cell1, directory
 
 
-def _placement(rooms: _Databases, auth_uri: str) -> WsgiApp:
-    room = rooms.open_placement()
+def _placement(rooms: _Databases, embedded: Embedded, auth_uri: str) -> WsgiApp:
+    room, conf = rooms.open_placement()
+    if conf.api.auth_strategy == NOAUTH:
+        raise ConfigError(f"[api] auth_strategy = {NOAUTH} is for a Placement of its own: compute's calls have tokens.")
     prepare_placement(room)
-    return placement.make_app(room, auth_uri=auth_uri)
+    policy = make_policy(placement.OPS, conf)
+    app = placement.make_app(room, placement_settings(conf.placement), policy=policy, auth_uri=auth_uri)
+    return embedded.behind("placement", policy)(app)
 
 
 def _metadata(conf: Any, world: World, secret: str) -> WsgiApp:
@@ -189,11 +196,11 @@ class _Databases:
         """An embedded service's."""
         return self.at(databases.embedded_address(self.conf, service))
 
-    def open_placement(self) -> Database:
+    def open_placement(self) -> tuple[Database, Any]:
         """Placement's, whose options are a configuration of its own."""
         path = {"state_path": str(self._settings.database_dir)}
         conf = load(self._settings.config_files, path, application="placement", warn=False)
-        return self._open(databases.address(conf, "placement_database"), conf, "placement_database")
+        return self._open(databases.address(conf, "placement_database"), conf, "placement_database"), conf
 
     def open_api(self) -> Database:
         """The API's."""

@@ -6,9 +6,11 @@ from typing import Any
 
 from kilonova.conf import databases
 from kilonova.http import middleware
-from kilonova.http.auth import Auth
+from kilonova.http.auth import Auth, Authenticates
+from kilonova.http.noauth import NOAUTH, NoAuth, NoAuthElsewhere, is_loopback
 from kilonova.http.server import HttpServer
 from kilonova.placement import app as placement
+from kilonova.placement.policy import make_policy
 from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.placement.world import settings as placement_settings
 from kilonova.sql.engine import Database
@@ -26,8 +28,11 @@ def placement_app(conf: Any, room: Database | None = None) -> WsgiApp:
     if room is None:
         room = _prepared(conf)
         SharedClock(room).start()
-    app = placement.make_app(room, placement_settings(conf.placement), auth_uri=auth_uri(conf))
-    inner = middleware.pipeline(app, service="placement", settings=middleware.settings(conf), auth=Auth(conf))
+    policy = make_policy(placement.OPS, conf)
+    app = placement.make_app(room, placement_settings(conf.placement), policy=policy, auth_uri=auth_uri(conf))
+    auth: Authenticates = NoAuth() if conf.api.auth_strategy == NOAUTH else Auth(conf)
+    options = middleware.settings(conf)
+    inner = middleware.pipeline(app, service="placement", settings=options, auth=auth, policy=policy)
     return mounted({"placement": inner}, lambda: True, otherwise=inner)
 
 
@@ -35,6 +40,8 @@ def capacity(conf: Any, host: str, port: int) -> Cloud:
     """The Placement service."""
     if not conf.placement_database.connection:
         raise NeedsSetting(group="placement_database", name="connection")
+    if conf.api.auth_strategy == NOAUTH and not is_loopback(host):
+        raise NoAuthElsewhere(address=host)
     room = _prepared(conf)
     return Cloud(
         f"http://{host}:{port}", [SharedClock(room)], [room], HttpServer(placement_app(conf, room), host, port)
