@@ -73,6 +73,12 @@ _LIBRARY_GROUPS = frozenset((
     "keystone_authtoken", "oslo_policy", "oslo_limit",
     "oslo_messaging_rabbit", "oslo_messaging_metrics", "oslo_messaging_tracing",
 ))  # fmt: skip
+_NOT_NEEDED: Mapping[tuple[str, str], str] = {
+    ("placement_database", "sync_on_startup"): "every start brings the tables up to date",
+    ("workarounds", "optimize_for_wide_provider_trees"): "the search for candidates is always pruned",
+}
+"""Options of OpenStack's Placement that change nothing here, and why."""
+
 _LIBRARY_DEFAULTS = frozenset(("control_exchange", "executor_thread_pool_size", "rpc_ping_enabled"))
 _CREDENTIALS = frozenset((
     "auth_type", "auth_section", "auth_url", "system_scope", "domain_id", "domain_name", "project_id", "project_name",
@@ -163,7 +169,9 @@ def without_effect(files: Iterable[str], rows: Options) -> list[str]:
         if key in _CREDENTIALS and group in _CREDENTIAL_GROUPS:
             continue
         where = f"Option {name} in [{group}]"
-        if key in known.get(group, ()) or group.startswith(("oslo_", "healthcheck", "profiler", "cache")):
+        if (group, key) in _NOT_NEEDED:
+            lines.append(f"{where} is not needed and has no effect: {_NOT_NEEDED[group, key]}.")
+        elif key in known.get(group, ()) or group.startswith(("oslo_", "healthcheck", "profiler", "cache")):
             lines.append(f"{where} is known to Nova, not read by Kilonova; it has no effect.")
         else:
             lines.append(f"{where} is unknown; is it a misspelling?")

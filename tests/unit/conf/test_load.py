@@ -93,6 +93,8 @@ auth_url = http://x
 rabbit_ha_queues = true
 [oslo_messaging_notifications]
 driver = messagingv2
+[placement_database]
+sync_on_startup = true
 [wonderland]
 alice = 1
 """
@@ -103,16 +105,17 @@ def test_options_without_effect_are_said_once_each_and_misspelt_ones_otherwise(
 ) -> None:
     with caplog.at_level(logging.WARNING):
         load([conf_file(tmp_path, NOVA_CONF)])
-    words: dict[str, set[str]] = {"known to Nova": set(), "unknown": set()}
+    words: dict[str, set[str]] = {"known to Nova": set(), "not needed": set(), "unknown": set()}
     for record in caplog.records:
         line = record.getMessage()
         kind = next(kind for kind in words if kind in line)
         words[kind].add(line.split()[1])
     assert words == {
         "known to Nova": {"force_raw_images", "virt_type", "driver"},
+        "not needed": {"sync_on_startup"},
         "unknown": {"reprot_interval", "alice"},
     }
-    assert len(caplog.records) == 5
+    assert len(caplog.records) == 6
 
 
 def contract() -> dict[tuple[str, str], dict[str, Any]]:
