@@ -19,20 +19,27 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from benchmarks import process, report
 from benchmarks.target import Api, Refused, Target, busy_cores, log_in, openrc, pids_in
 
 Figures = dict[str, Any]
+T = TypeVar("T")
 PATIENCE = 300.0  # seconds for a batch to become ACTIVE, or to go
 
 
 # -- measuring ------------------------------------------------------------------------------------------------------
 
 
+class Metered(Protocol):
+    """Something whose processes use CPU."""
+
+    def cpu(self) -> float: ...
+
+
 @contextmanager
-def metered(target: Target) -> Iterator[Figures]:
+def metered(target: Metered) -> Iterator[Figures]:
     """Afterwards: seconds that passed, CPU seconds of the target, and cores busy with anything but it and us."""
     figures: Figures = {}
     before, cpu, ours = busy_cores()[0], target.cpu(), _our_cpu()
@@ -49,7 +56,7 @@ def _our_cpu() -> float:
     return float(sum(times[:4]))
 
 
-def together(clients: int, work: Callable[[int], list[float]]) -> list[float]:
+def together(clients: int, work: Callable[[int], list[T]]) -> list[T]:
     """`work(number)` in so many processes at once; what all of them measured."""
     if clients == 1:
         return work(0)
@@ -71,13 +78,13 @@ def together(clients: int, work: Callable[[int], list[float]]) -> list[float]:
     for answer in answers:
         if isinstance(answer, str):
             raise RuntimeError(answer)
-    return [seconds for answer in answers for seconds in answer]
+    return [one for answer in answers for one in answer]
 
 
-def percentile(values: list[float], percent: int) -> float:
+def percentile(values: list[float], percent: int, digits: int = 1) -> float:
     """The value in milliseconds that so many percent do not exceed."""
     ordered = sorted(values)
-    return round(ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] * 1000, 1)
+    return round(ordered[min(len(ordered) - 1, len(ordered) * percent // 100)] * 1000, digits)
 
 
 # -- servers --------------------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class Api:
 
     url: str
     token: str = ""
+    version: str = f"compute {MICROVERSION}"
     _connection: http.client.HTTPConnection | None = field(default=None, repr=False)
 
     def send(
@@ -40,7 +41,7 @@ class Api:
         place = urlsplit(self.url)
         if self._connection is None:
             self._connection = http.client.HTTPConnection(place.hostname or "", place.port or 80, timeout=300)
-        headers = {"Accept": "application/json", "OpenStack-API-Version": f"compute {MICROVERSION}"}
+        headers = {"Accept": "application/json", "OpenStack-API-Version": self.version}
         if self.token:
             headers["X-Auth-Token"] = self.token
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
@@ -91,7 +92,7 @@ class Target:
 def log_in(name: str, login: dict[str, str], roots: Iterable[int]) -> Target:
     """A target by the OS_* variables of an administrator. Quotas are lifted, flavor and image made if need be."""
     auth_url = login["OS_AUTH_URL"].rstrip("/")
-    token, found = _token(auth_url if auth_url.endswith("/v3") else f"{auth_url}/v3", login)
+    token, found = issue_token(auth_url if auth_url.endswith("/v3") else f"{auth_url}/v3", login)
     urls = _public_urls(found["catalog"], login.get("OS_REGION_NAME"))
     compute, project = Api(urls["compute"], token), found["project"]["id"]
     quota = {"quota_set": {"instances": -1, "cores": -1, "ram": -1, "force": True}}
@@ -113,7 +114,9 @@ def openrc(path: Path) -> dict[str, str]:
     return found
 
 
-def _token(url: str, login: dict[str, str]) -> tuple[str, dict[str, Any]]:
+def issue_token(url: str, login: dict[str, str]) -> tuple[str, dict[str, Any]]:
+    """A token and what it says, by the OS_* variables of a login. url: with its version. Refused."""
+
     def domain(kind: str) -> dict[str, str]:
         by_id = login.get(f"OS_{kind}_DOMAIN_ID")
         return {"id": by_id} if by_id else {"name": login.get(f"OS_{kind}_DOMAIN_NAME", "Default")}

@@ -65,7 +65,10 @@ def opener(conf: Any, group: str = "database") -> Callable[[str], Database]:
     from kilonova.sql.engine import Database
 
     options = conf[group]
-    return lambda url: Database(url, pool_size=options.max_pool_size, max_overflow=options.max_overflow)
+    pool = {"pool_size": options.max_pool_size, "max_overflow": options.max_overflow}
+    if options.pool_timeout is not None:
+        pool["pool_timeout"] = max(0, options.pool_timeout)
+    return lambda url: Database(url, **pool)
 
 
 def _file(conf: Any, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`[api]` and `[placement]` as the Placement service itself reads them (in compute, groups of those names are others)."""
+"""`[api]` and `[placement]` as the Placement service reads them (in compute, groups of those names are others)."""
 
 from __future__ import annotations
 

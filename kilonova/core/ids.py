@@ -67,9 +67,10 @@ def is_request_id(text: str) -> bool:
 
 
 def is_uuid_like(text: object) -> bool:
-    """Whether `text` can be read as a UUID: hyphens optional, braces and urn prefix tolerated, any case."""
+    """Whether `text` can be read as a UUID: hyphens optional, braces and urn prefix tolerated, any case. Other scripts'
+    digits are none."""
     try:
-        uuid.UUID(text)  # type: ignore[arg-type]
+        uuid.UUID(text if str(text).isascii() else None)  # type: ignore[arg-type]
     except (ValueError, AttributeError, TypeError):
         return False
     return True

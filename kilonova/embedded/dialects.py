@@ -23,7 +23,6 @@ class EmbeddedDialect:
     render: Render
     media_types: tuple[str, ...] = ("application/json",)
     wrong_method_is_404: bool = False
-    strict_content_type: bool = False
 
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
         """The error with its body; a 401 says where tokens come from."""

@@ -15,9 +15,10 @@ from urllib.parse import parse_qsl
 from kilonova.core import json
 from kilonova.core.context import Context
 from kilonova.core.errors import Invalid, KilonovaError, NotFound, Unavailable
+from kilonova.http import busy
 from kilonova.http import versions as v
 from kilonova.http.dialect import REASONS, Dialect, Fault, unauthorized
-from kilonova.http.op import Answer, Op, Request
+from kilonova.http.op import OPERATION, Answer, Op, Request
 from kilonova.http.router import Place, Router
 from kilonova.http.validate import Body, QueryReader
 
@@ -56,7 +57,13 @@ class NestedTooDeeply(Invalid):
 class NullInQuery(Invalid):
     """A query parameter holds a null character."""
 
-    code, message = "null_in_query", "A query parameter may not hold a null character."
+    code, message = "null_in_query", "The query parameter {name!r} may not hold a null character."
+
+
+class NotTextInQuery(Invalid):
+    """A query parameter holds bytes that are no text."""
+
+    code, message = "not_text_in_query", "The query parameter {name!r} may hold only text in UTF-8, percent-encoded."
 
 
 class MalformedAction(Invalid):
@@ -110,8 +117,8 @@ class Service:
     """A service as the kit sees it.
 
     project_in_path: `/{project_id}/…` may stand before every path. relaxed: legacy `/v2`, unknown keys are dropped.
-    auth_uri: where tokens come from, for the 401. policy_early: whoever may not do it hears so before the body is
-    looked at (rows without a target).
+    auth_uri: where tokens come from, for the 401. body_last: the body has to say what it is, and is looked at after
+    everything else where the row has one: operation at this version, content type, policy, query, look-up, body.
     """
 
     name: str
@@ -123,7 +130,7 @@ class Service:
     project_in_path: bool = False
     relaxed: bool = False
     auth_uri: str = ""
-    policy_early: bool = False
+    body_last: bool = False
     answer_headers: Callable[[Request, Any], tuple[tuple[str, str], ...]] | None = None
 
 
@@ -212,17 +219,17 @@ class App:
         if rows:
             request.path = dict(zip(place.names[id(rows[0])], values, strict=True))
             request.op = rows[0]
+            environ[OPERATION] = f"{rows[0].method} {rows[0].path or '/'}"
         return place, rows
 
     def _choose(self, request: Request, place: Place, rows: list[Op]) -> _Ready:
-        stream = rows[0].stream
-        data = b"" if stream else self._read(request, rows)
-        document = _NOTHING
+        late = self.service.body_last
+        if late:
+            _says_what_it_is(request.environ)
+        document = _NOTHING if late else self._document(request, rows[0])
         if rows[0].action is not None:
-            document = _parse(data)
             rows = _by_action(rows, document)
-        elif data:
-            document = _parse(data)
+            request.environ[OPERATION] += f" {rows[0].action}"
         url_project = request.project_in_url
         if url_project and environ_has_context(request) and url_project != request.ctx.project_id:
             raise WrongProject(url=url_project)
@@ -230,18 +237,15 @@ class App:
         if op is None:
             raise NotAtThisVersion
         request.op = op
-        if self.service.policy_early and op.policy and op.target is None:
-            request.authorize(op.policy)
         ready = self._at(op, request.version)
-        text = request.environ.get("QUERY_STRING", "")
-        if "%00" in text:
-            raise NullInQuery
-        query = parse_qsl(text, keep_blank_values=True)
-        if ready.query is not None:
-            values: dict[str, list[str]] = {}
-            for name, value in query:
-                values.setdefault(name, []).append(value)
-            request.query = ready.query.read(values)
+        if late:
+            if ready.body is not None:
+                self._check_content_type(request.environ)
+            _authorize(request)
+        _read_query(request, ready)
+        if late:
+            _look_up(request)
+            document = self._document(request, op) if ready.body is not None else _NOTHING
         if ready.body is not None:
             plain: Any = None if document is _NOTHING else document
             request.body = ready.body.read(plain[op.action] if op.action is not None else plain)
@@ -249,22 +253,19 @@ class App:
             request.body = document[op.action] if op.action is not None else document
         return ready
 
-    def _read(self, request: Request, rows: list[Op]) -> bytes:
+    def _document(self, request: Request, op: Op) -> Any:
+        if op.stream:
+            return _NOTHING
         environ = request.environ
         length = environ.get("CONTENT_LENGTH")
         data: bytes = environ["wsgi.input"].read(int(length)) if length else b""
-        if data or self.service.dialect.strict_content_type:
-            self._check_content_type(environ, bool(data))
-        return data
+        if data and environ.get("CONTENT_TYPE") and not self.service.body_last:
+            self._check_content_type(environ)
+        return _parse(data) if data or op.action is not None else _NOTHING
 
-    def _check_content_type(self, environ: dict[str, Any], has_body: bool) -> None:
-        given = environ.get("CONTENT_TYPE") or ""
-        if not given:
-            if has_body and self.service.dialect.strict_content_type:
-                raise NoContentType
-            return
-        writes = self.service.dialect.strict_content_type and environ["REQUEST_METHOD"] in ("POST", "PUT")
-        if (has_body or writes) and given.partition(";")[0].strip().lower() not in self.service.dialect.media_types:
+    def _check_content_type(self, environ: dict[str, Any]) -> None:
+        given = environ.get("CONTENT_TYPE") or None
+        if (given or "").partition(";")[0].strip().lower() not in self.service.dialect.media_types:
             raise WrongMediaType(given=given)
 
     def _at(self, op: Op, version: v.Version | None) -> _Ready:
@@ -283,12 +284,9 @@ class App:
 
     def _run(self, request: Request, ready: _Ready) -> _Outcome:
         op = ready.op
-        if op.policy and (op.policy_first or op.target is None) and not self.service.policy_early:
-            request.authorize(op.policy)
-        if op.target is not None:
-            request.target = op.target(request)
-            if op.policy and not op.policy_first:
-                request.authorize(op.policy, request.target)
+        if not self.service.body_last:
+            _authorize(request)
+            _look_up(request)
         result = op.handler(request)
         answer = result if isinstance(result, Answer) else Answer(result)
         status = answer.status or ready.ok
@@ -322,6 +320,10 @@ class App:
             return IMPLICIT
 
     def _broken(self, request: Request, error: Exception) -> _Outcome:
+        away = busy.database_busy(error, f"{request.op.method} {request.op.path}")
+        if away is not None:
+            status, headers, body = self.service.dialect.fault(away.status, away.text, request.environ, away)
+            return _outcome((status, (*headers, *busy.RETRY_AFTER), body))
         LOG.exception("Unexpected exception in %s %s", request.op.method, request.op.path)
         return _outcome(self._server_fault(request, error))
 
@@ -336,6 +338,46 @@ _NOTHING: Any = object()
 def _outcome(fault: Fault) -> _Outcome:
     status, headers, body = fault
     return _Outcome(status, list(headers), body)
+
+
+def _says_what_it_is(environ: dict[str, Any]) -> None:
+    if environ.get("CONTENT_LENGTH", "0") not in ("", "0") and not environ.get("CONTENT_TYPE"):
+        raise NoContentType
+
+
+def _read_query(request: Request, ready: _Ready) -> None:
+    text = request.environ.get("QUERY_STRING", "")
+    if "%00" in text or "\0" in text:
+        raise NullInQuery(name=_holder("\0", text))
+    if ready.query is not None:
+        values: dict[str, list[str]] = {}
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            raise NotTextInQuery(name=_holder("\ufffd", text)) from None
+        for name, value in pairs:
+            values.setdefault(name, []).append(value)
+        request.query = ready.query.read(values)
+
+
+def _holder(char: str, query: str) -> str:
+    """The name of the parameter with this character in it."""
+    return next((name for name, value in parse_qsl(query, keep_blank_values=True) if char in name + value), "")
+
+
+def _authorize(request: Request) -> None:
+    """Where the rule does not depend on what is looked up."""
+    op = request.op
+    if op.policy and (op.policy_first or op.target is None):
+        request.authorize(op.policy)
+
+
+def _look_up(request: Request) -> None:
+    op = request.op
+    if op.target is not None:
+        request.target = op.target(request)
+        if op.policy and not op.policy_first:
+            request.authorize(op.policy, request.target)
 
 
 def environ_has_context(request: Request) -> bool:

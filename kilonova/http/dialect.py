@@ -35,11 +35,6 @@ class Dialect(Protocol):
         """What a body may come as."""
         ...
 
-    @property
-    def strict_content_type(self) -> bool:
-        """Whether a body must say what it is."""
-        ...
-
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
         """An error that an operation, or the check of a request for one, ends with."""
         ...
@@ -77,12 +72,24 @@ COMPUTE_FAULTS = {
 }  # fmt: skip
 
 
+COMPUTE_FAULT: dict[str, Any] = {
+    "type": "object",
+    "minProperties": 1,
+    "maxProperties": 1,
+    "additionalProperties": {
+        "type": "object",
+        "required": ["code", "message"],
+        "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
+    },
+}
+"""The schema of what `ComputeDialect.fault` answers."""
+
+
 @dataclass(frozen=True, slots=True)
 class ComputeDialect:
     """The Compute API (errors.md 1). There is no 405: a wrong method is an unmatched path."""
 
     wrong_method_is_404: bool = True
-    strict_content_type: bool = False
     media_types: tuple[str, ...] = ("application/json", "application/vnd.openstack.compute+json", "text/plain")
 
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:

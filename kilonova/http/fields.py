@@ -277,7 +277,8 @@ class Obj:
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """A query parameter. `many` keeps all values, `once` refuses a repetition, else the last value counts."""
+    """A query parameter. `many` keeps all values, `once` refuses a repetition, else the last value counts. words: what
+    it does, for the OpenAPI document."""
 
     name: str
     type: Type = field(default_factory=lambda: Str())
@@ -285,6 +286,7 @@ class Param:
     once: bool = False
     since: str | None = None
     until: str | None = None
+    words: str = ""
 
     @property
     def range(self) -> Span:
@@ -297,13 +299,15 @@ class Query:
     """The query of an operation. From `strict` on an unknown parameter is refused, before it is dropped.
 
     `strict=True` refuses at every version. `open` hands unknown parameters on (as lists) instead of dropping them.
-    `passed` tells the names that are never refused here: what they mean depends on who asks.
+    `passed` tells the names that are never refused here: what they mean depends on who asks. words: what is to be known
+    beyond the parameters' own words, for the OpenAPI document.
     """
 
     params: tuple[Param, ...] = ()
     strict: str | bool = False
     open: bool = False
     passed: Callable[[str], bool] | None = None
+    words: str | Since[str] = ""
 
     def strict_at(self, version: Version | None) -> bool:
         """Whether unknown parameters are refused at a version."""

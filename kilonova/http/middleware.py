@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -18,8 +19,12 @@ from oslo_context import context as oslo
 
 from kilonova.core import clock, ids, log
 from kilonova.core.context import Context
+from kilonova.core.metrics import NO_OPERATION, OFF, Meters
+from kilonova.http import busy
 from kilonova.http.auth import Authenticates, anonymous
 from kilonova.http.dialect import plain
+from kilonova.http.metrics import REQUESTS
+from kilonova.http.op import OPERATION, SAID, Headers
 
 ACCESS = logging.getLogger("kilonova.access")
 
@@ -39,21 +44,24 @@ class AdminRule(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """max_body: largest body in bytes, None for a service that takes streams. conf: for the oslo.middleware layers."""
+    """max_body: largest body in bytes, None for a service that takes streams. conf: for the oslo.middleware layers.
+    meters: where requests are counted."""
 
     max_body: int | None = 114688
     proxy_headers: bool = False
     cors: bool = False
     conf: Any = None
+    meters: Meters = OFF
 
 
-def settings(conf: Any, *, limit_body: bool = True) -> Settings:
+def settings(conf: Any, *, limit_body: bool = True, meters: Meters = OFF) -> Settings:
     """The settings that `[oslo_middleware]` and `[cors]` make."""
     return Settings(
         max_body=conf.oslo_middleware.max_request_body_size if limit_body else None,
         proxy_headers=conf.oslo_middleware.enable_proxy_headers_parsing,
         cors=bool(conf.cors.allowed_origin),
         conf=conf,
+        meters=meters,
     )
 
 
@@ -70,7 +78,7 @@ def pipeline(
     It finds the caller in `environ["kilonova.context"]`, None when no valid token came (then it answers 401 where it
     needs one). `policy` fills the context's is_admin.
     """
-    core = _Core(app, service, settings.max_body, auth, policy)
+    core = _Core(app, service, settings, auth, policy)
     chain: WsgiApp = core
     if settings.proxy_headers:
         chain = _when(_proxied, chain, _lazy("http_proxy_to_wsgi", "HTTPProxyToWSGI", chain, settings.conf))
@@ -127,15 +135,15 @@ _OWN_ID_HEADERS = {"compute": ("x-compute-request-id",)}
 
 
 class _Core:
-    """Request id, access log, size, authentication and context in one frame."""
+    """Request id, access log and metrics, size, authentication and context in one frame."""
 
     def __init__(
-        self, app: WsgiApp, service: str, max_body: int | None, auth: Authenticates | None, policy: AdminRule | None
+        self, app: WsgiApp, service: str, settings: Settings, auth: Authenticates | None, policy: AdminRule | None
     ) -> None:
         self._app = app
         self._service = service
         self._id_headers = (*_OWN_ID_HEADERS.get(service, ()), "x-openstack-request-id")
-        self._max_body = max_body
+        self._max_body, self._meters = settings.max_body, settings.meters
         self._auth = auth
         self._policy = policy
 
@@ -155,9 +163,15 @@ class _Core:
             return start_response(status, complete, exc_info) if exc_info else start_response(status, complete)
 
         try:
-            body = self._answer(environ, start)
+            try:
+                body = self._answer(environ, start)
+            except Exception as error:
+                body = _busy(environ, start, error)
+            seconds = clock.monotonic() - started
+            operation, kind = environ.get(OPERATION, NO_OPERATION), _CLASSES.get(said[0][0], "5xx")
+            self._meters.record(REQUESTS, seconds, self._service, operation, kind)
             if ACCESS.isEnabledFor(logging.INFO):
-                _access(environ, said, clock.monotonic() - started)
+                _access(environ, said, seconds)
             return body
         finally:
             _restore(before)
@@ -212,14 +226,23 @@ def _too_large(limit: int) -> tuple[int, str]:
     return 413, f"Request is too large. Larger than max_request_body_size ({limit})."
 
 
-def _refuse(environ: dict[str, Any], start: Any, status: int, text: str) -> Iterable[bytes]:
+def _busy(environ: dict[str, Any], start: Any, error: Exception) -> Iterable[bytes]:
+    """The answer when the database is why the application, or what comes before it, could not give one."""
+    found = busy.database_busy(error, f"{environ['REQUEST_METHOD']} {environ.get('PATH_INFO', '')!r}")
+    if found is None:
+        raise error
+    return _refuse(environ, lambda *said: start(*said, sys.exc_info()), found.status, found.text, busy.RETRY_AFTER)
+
+
+def _refuse(environ: dict[str, Any], start: Any, status: int, text: str, more: Headers = ()) -> Iterable[bytes]:
     number, headers, body = plain(status, text, environ)
     title = _TITLES.get(number, "")
-    start(f"{number} {title}", [*headers, ("Content-Length", str(len(body)))])
+    start(f"{number} {title}", [*headers, *more, ("Content-Length", str(len(body)))])
     return () if environ["REQUEST_METHOD"] == "HEAD" else (body,)
 
 
-_TITLES = {400: "Bad Request", 401: "Unauthorized", 413: "Request Entity Too Large"}
+_TITLES = {400: "Bad Request", 401: "Unauthorized", 413: "Request Entity Too Large", 503: "Service Unavailable"}
+_CLASSES = {digit: f"{digit}xx" for digit in "12345"}
 
 
 def _restore(before: Any) -> None:
@@ -231,6 +254,7 @@ def _restore(before: Any) -> None:
 
 
 def _access(environ: dict[str, Any], said: list[Any], seconds: float) -> None:
+    """One line; the same as fields for those whose log lines have fields (`use_json`)."""
     status, headers = said
     length = version = "-"
     for name, value in headers:
@@ -238,10 +262,16 @@ def _access(environ: dict[str, Any], said: list[Any], seconds: float) -> None:
             length = value
         elif name == "OpenStack-API-Version":
             version = value.rpartition(" ")[2]
+    address, method, uri = environ.get("REMOTE_ADDR", "-"), environ["REQUEST_METHOD"], _raw_uri(environ)
+    more = environ.get(SAID, {})
+    fields = {
+        "address": address, "method": method, "uri": uri, "status": status[:3], "len": length, "microversion": version,
+        "time": seconds, **more,
+    }  # fmt: skip
     ACCESS.info(
-        '%s "%s %s" status: %s len: %s microversion: %s time: %.6f',
-        environ.get("REMOTE_ADDR", "-"), environ["REQUEST_METHOD"], _raw_uri(environ), status[:3], length, version,
-        seconds,
+        '%s "%s %s" status: %s len: %s microversion: %s time: %.6f%s',
+        address, method, uri, status[:3], length, version, seconds,
+        "".join(f" {name}: {value}" for name, value in more.items()), extra={"extra": fields},
     )  # fmt: skip
 
 

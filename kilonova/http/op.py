@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 Headers = tuple[tuple[str, str], ...]
 
+OPERATION, SAID = "kilonova.operation", "kilonova.said"
+"""Where the environment has the operation's method and path, and what handlers say for the access line."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -115,6 +118,10 @@ class Request:
         key = name.upper().replace("-", "_")
         found: str | None = self.environ.get(key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else "HTTP_" + key)
         return found
+
+    def say(self, **fields: object) -> None:
+        """Put further fields into the request's access line."""
+        self.environ.setdefault(SAID, {}).update(fields)
 
     @property
     def stream(self) -> Any:

@@ -7,7 +7,7 @@ and no request. Representations are not in it: a row does not name its view.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kilonova.http import formats
@@ -23,15 +23,19 @@ _KNOWN_FORMATS: Final = frozenset(("uuid", "ipv4", "ipv6", "date-time", "regex")
 """Formats that JSON Schema has too; our others are told in words."""
 
 
-def document(title: str, server: str, ops: Iterable[Op], versions: Versions, version: Version) -> Document:
-    """The document. server: the address of the service, absolute or relative to where the document is."""
+def document(
+    title: str, server: str, ops: Iterable[Op], versions: Versions, version: Version, *, fault: Schema,
+    in_path: Mapping[str, Schema] | None = None,
+) -> Document:  # fmt: skip
+    """The document. server: the address of the service, absolute or relative to where the document is. fault: the body
+    of the service's errors. in_path: schemas of variables in paths, which are strings otherwise."""
     grouped: dict[tuple[str, str], list[Op]] = {}
     for op in ops:
         if version in op.range:
             grouped.setdefault((op.path, op.method), []).append(op)
     paths: dict[str, Document] = {}
     for (path, method), rows in sorted(grouped.items(), key=lambda entry: entry[0]):
-        paths.setdefault(path, {})[method.lower()] = _operation(rows, version)
+        paths.setdefault(path, {})[method.lower()] = _operation(rows, version, in_path or {})
     return {
         "openapi": "3.1.0",
         "info": {"title": title, "version": show(version)},
@@ -40,22 +44,10 @@ def document(title: str, server: str, ops: Iterable[Op], versions: Versions, ver
         "components": {
             "securitySchemes": {"token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"}},
             "parameters": {"version": _version_header(versions, version)},
-            "schemas": {"fault": _FAULT},
+            "schemas": {"fault": plain(fault)},
         },
         "security": [{"token": []}],
     }
-
-
-_FAULT: Final[Document] = {
-    "type": "object",
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": {
-        "type": "object",
-        "required": ["code", "message"],
-        "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
-    },
-}
 
 
 def _version_header(versions: Versions, version: Version) -> Document:
@@ -67,10 +59,10 @@ def _version_header(versions: Versions, version: Version) -> Document:
     }
 
 
-def _operation(rows: list[Op], version: Version) -> Document:
+def _operation(rows: list[Op], version: Version, in_path: Mapping[str, Schema]) -> Document:
     """One method of a path: one row, or all actions that share it."""
     first = rows[0]
-    parameters = [*_path_parameters(first), *_query_parameters(first, version)]
+    parameters = [*_path_parameters(first, in_path), *_query_parameters(first, version)]
     found: Document = {
         "operationId": _identifier(first),
         "parameters": [*parameters, {"$ref": "#/components/parameters/version"}],
@@ -79,6 +71,9 @@ def _operation(rows: list[Op], version: Version) -> Document:
     words = _words(first.handler.__doc__) if first.action is None else "One of: " + ", ".join(map(_action, rows)) + "."
     if words:
         found["summary"] = words
+    more = at(first.query.words, version) if first.query else ""
+    if more:
+        found["description"] = more
     body = _body(rows, version)
     if body is not None:
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
@@ -104,9 +99,9 @@ def _words(docstring: str | None) -> str:
     return (docstring or "").partition("\n")[0].strip()
 
 
-def _path_parameters(op: Op) -> list[Document]:
+def _path_parameters(op: Op, schemas: Mapping[str, Schema]) -> list[Document]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+        {"name": name, "in": "path", "required": True, "schema": plain(schemas.get(name, {"type": "string"}))}
         for name in re.findall(r"{([^}]*)}", op.path)
     ]
 
@@ -118,10 +113,11 @@ def _query_parameters(op: Op, version: Version) -> list[Document]:
 
 
 def _query_parameter(name: str, row: Param, version: Version) -> Document:
+    told = {"name": name, "in": "query"} | ({"description": row.words} if row.words else {})
     schema = plain(row.type.schema(version))
     if row.many:
-        return {"name": name, "in": "query", "explode": True, "schema": {"type": "array", "items": schema}}
-    return {"name": name, "in": "query", "schema": schema}
+        return {**told, "explode": True, "schema": {"type": "array", "items": schema}}
+    return {**told, "schema": schema}
 
 
 def _body(rows: list[Op], version: Version) -> Schema | None:
@@ -153,6 +149,9 @@ def _responses(rows: list[Op], version: Version) -> Document:
             bad.setdefault(status, []).append(_action(op))
     found: Document = {str(status): {"description": _told(status, who, rows)} for status, who in sorted(good.items())}
     for status, who in sorted(bad.items()):
+        if status < 400:
+            found.setdefault(str(status), {"description": _told(status, who, rows)})
+            continue
         content = {"application/json": {"schema": {"$ref": "#/components/schemas/fault"}}}
         found.setdefault(str(status), {"description": _told(status, who, rows), "content": content})
     return found

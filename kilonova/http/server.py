@@ -9,6 +9,8 @@ from typing import Any
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
+_PULLED_WITHIN = 5.0  # seconds
+
 
 class HttpServer:
     """`start` binds and serves; `stop` lets running requests end."""
@@ -40,8 +42,16 @@ class HttpServer:
         for listener in listeners:
             listener.accepting = False
         self._server.task_dispatcher.shutdown()
-        # its own thread closes what is open, so that it need not wait for it to time out
-        listeners[0].trigger.pull_trigger(lambda: _close(self._sockets))
+        # Its own thread closes what is open, so that it need not wait for it to time out. It may be awake already and
+        # come to that before the trigger is pulled, which is closed as well: so it waits for us.
+        pulled = threading.Event()
+
+        def close() -> None:
+            pulled.wait(_PULLED_WITHIN)
+            _close(self._sockets)
+
+        listeners[0].trigger.pull_trigger(close)
+        pulled.set()
         if self._thread is not None:
             self._thread.join(timeout=5)
         self._server = None

@@ -17,6 +17,7 @@ Version = tuple[int, int]
 T = TypeVar("T")
 
 _NUMBER = re.compile(r"^([1-9]\d*)\.([1-9]\d*|0)$", re.ASCII)
+_LONGEST = 100  # characters of a version; the interpreter does not read numbers of thousands of digits
 
 
 class VersionMalformed(KilonovaError):
@@ -36,13 +37,13 @@ class VersionUnsupported(KilonovaError):
 def parse(text: str) -> Version:
     """(major, minor) of `2.17`; VersionMalformed for anything with leading zeros, spaces or other parts."""
     match = _NUMBER.match(text)
-    if not match or text != match.group(0):
-        raise VersionMalformed(text=text)
+    if not match or text != match.group(0) or len(text) > _LONGEST:
+        raise VersionMalformed(text=text[:_LONGEST])
     return int(match.group(1)), int(match.group(2))
 
 
 def _parse_zero(text: str) -> Version:
-    major, _, minor = text.partition(".")
+    major, _, minor = text[:_LONGEST].partition(".")
     return (0, int(minor)) if major == "0" and minor.isascii() and minor.isdigit() else parse(text)
 
 

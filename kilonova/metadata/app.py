@@ -14,6 +14,7 @@ from kilonova.metadata import ec2, openstack
 from kilonova.metadata.finding import Finder
 from kilonova.metadata.reading import LATEST, Reading, listing
 from kilonova.metadata.settings import Settings
+from kilonova.sql.engine import unreachable
 
 LOG = logging.getLogger(__name__)
 
@@ -53,7 +54,9 @@ class MetadataApp:
             if error.status >= 500:
                 LOG.error("%s failed: %s", environ.get("PATH_INFO", ""), error.text)
             return plain(error.status, error.text, environ)
-        except Exception:
+        except Exception as error:
+            if unreachable(error):
+                raise  # the middleware knows what to answer
             LOG.exception("Unexpected exception in %s", environ.get("PATH_INFO", ""))
             return plain(500, "Something of ours went wrong; try again.", environ)
 

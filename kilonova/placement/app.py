@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kilonova.conf.load import load
+from kilonova.core.metrics import OFF, Meters
 from kilonova.http.app import App, Service
 from kilonova.http.op import Op
 from kilonova.http.policy import Policy
@@ -19,6 +20,7 @@ from kilonova.placement.api import (
     usages,
 )
 from kilonova.placement.api.answers import finished
+from kilonova.placement.description import description
 from kilonova.placement.dialect import PlacementDialect
 from kilonova.placement.policy import make_policy
 from kilonova.placement.versions import VERSIONS
@@ -42,19 +44,20 @@ OPS: tuple[Op, ...] = tuple(finished(op) for module in _MODULES for op in module
 
 
 def make_app(
-    database: Database, settings: Settings | None = None, *, policy: Policy | None = None, auth_uri: str = ""
-) -> App:
+    database: Database, settings: Settings | None = None, *, policy: Policy | None = None, auth_uri: str = "",
+    meters: Meters = OFF,
+) -> App:  # fmt: skip
     """The application on a database that `store.prepare.prepare` has seen. It finds who asks in
     `environ["kilonova.context"]`, put there by the middleware. policy: `make_policy` of OPS; the defaults without."""
     return App(
         Service(
             name="placement",
-            ops=OPS,
-            world=make_world(database, settings or Settings()),
+            ops=(*OPS, description(OPS)),
+            world=make_world(database, settings or Settings(), meters),
             dialect=PlacementDialect(),
             versions=VERSIONS,
             policy=policy or make_policy(OPS, load(application="placement", warn=False)),
-            policy_early=True,
+            body_last=True,
             auth_uri=auth_uri,
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -10,14 +11,36 @@ from typing import Any
 from kilonova.core import json
 from kilonova.core.errors import KilonovaError
 from kilonova.http import versions
-from kilonova.http.app import MalformedJson
+from kilonova.http.app import MalformedJson, WrongMediaType
 from kilonova.http.dialect import REASONS, Fault
+from kilonova.http.fields import Arr, Field, Int, Obj, Str
 from kilonova.http.validate import BodyInvalid, QueryInvalid
 from kilonova.placement.errors import UNDEFINED
 from kilonova.placement.versions import VERSIONS
 
 CODES_SINCE = (1, 23)
 
+FAULT = Obj(
+    Field(
+        "errors",
+        Arr(
+            Obj(
+                Field("status", Int(400, 599, strict=True), required=True),
+                Field("title", Str(1), required=True),
+                Field("detail", Str(1), required=True),
+                Field("request_id", Str(1)),
+                Field("code", Str(pattern="^placement[.]"), required=True, since="1.23"),
+                Field("min_version", Str()),
+                Field("max_version", Str()),
+            ),
+            1, 1,
+        ),
+        required=True,
+    )
+)  # fmt: skip
+"""The JSON that `PlacementDialect.fault` answers. The versions stand in a refusal of the version asked for."""
+
+_LINE_END = re.compile(r"\s*\n\s*")
 _NEGOTIATOR = versions.Negotiator(VERSIONS)
 
 
@@ -26,13 +49,12 @@ class PlacementDialect:
     """See contract errors.md 14."""
 
     wrong_method_is_404: bool = False
-    strict_content_type: bool = True
     media_types: tuple[str, ...] = ("application/json",)
 
     def fault(self, status: int, text: str, environ: dict[str, Any], error: KilonovaError | None) -> Fault:
         """The error in the form that Accept prefers."""
         kind = preferred(str(environ.get("HTTP_ACCEPT", "")))
-        text = _worded(text, environ, error)
+        text = _LINE_END.sub(" ", _worded(text, environ, error))  # clients show people the last line only
         title = REASONS.get(status, "Error")
         if kind == "application/json":
             document = {"errors": [_entry(status, title, text, environ, error)]}
@@ -45,13 +67,18 @@ class PlacementDialect:
         return status, (("Content-Type", "text/plain; charset=UTF-8"),), body
 
     def unmatched(self, environ: dict[str, Any], allow: tuple[str, ...]) -> Fault:
-        """404, or 405 with the methods that the path has."""
-        if not allow:
-            status, headers, body = self.fault(404, "The resource could not be found.", environ, None)
-            return status, (*headers, *_NEGOTIATOR.negotiate(environ).headers), body
-        text = f"The method {environ['REQUEST_METHOD']} is not allowed for this resource."
-        status, headers, body = self.fault(405, text, environ, None)
-        return status, (*headers, ("Allow", ", ".join(allow)), *_NEGOTIATOR.negotiate(environ).headers), body
+        """404, or 405 with the methods that the path has; but a wrong version is wrong everywhere."""
+        negotiated = _NEGOTIATOR.negotiate(environ)
+        more: tuple[tuple[str, str], ...] = ()
+        if negotiated.error is not None:
+            status, text = negotiated.error.status, negotiated.error.text
+        elif allow:
+            status, text = 405, f"The method {environ['REQUEST_METHOD']} is not allowed for this resource."
+            more = (("Allow", ", ".join(allow)),)
+        else:
+            status, text = 404, "The resource could not be found."
+        status, headers, body = self.fault(status, text, environ, negotiated.error)
+        return status, (*headers, *more, *negotiated.headers), body
 
 
 def _entry(
@@ -81,6 +108,8 @@ def _worded(text: str, environ: Mapping[str, Any], error: KilonovaError | None) 
     """The kit's refusals in the words that Placement's clients know."""
     if isinstance(error, BodyInvalid) and environ.get("CONTENT_LENGTH") in (None, "", "0"):
         return "Malformed JSON: there is no body"
+    if isinstance(error, WrongMediaType):
+        return f"The media type {error.details['given']} is not supported, use application/json"
     if isinstance(error, versions.VersionUnsupported):
         return f"Unacceptable version header: {error.details['requested']}"
     if isinstance(error, versions.VersionMalformed):

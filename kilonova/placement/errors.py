@@ -53,6 +53,10 @@ class Refused(errors.Conflict):
     code = UNDEFINED
 
 
+class NoRoom(Refused):
+    """An inventory has not enough left."""
+
+
 class UnknownReshaped(errors.Invalid):
     code = "placement.resource_provider.not_found"
     message = "Resource provider {uuid} that is to be reshaped not found."

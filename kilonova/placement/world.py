@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from kilonova.core.metrics import OFF, Meters
 from kilonova.placement.store.claims import Incomplete
 from kilonova.placement.store.keeper import Keeper
 from kilonova.placement.store.transactions import Writer
@@ -42,9 +43,10 @@ class World:
     writer: Writer
     keeper: Keeper
     settings: Settings
+    meters: Meters = OFF
 
 
-def make_world(database: Database, settings: Settings) -> World:
+def make_world(database: Database, settings: Settings, meters: Meters = OFF) -> World:
     """A world on a database that `store.prepare.prepare` has seen."""
-    writer = Writer(database, retries=settings.retries)
-    return World(database, writer, Keeper(writer), settings)
+    writer = Writer(database, retries=settings.retries, meters=meters)
+    return World(database, writer, Keeper(writer), settings, meters)

@@ -19,7 +19,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.engine import Connection as Connection  # for the rooms that do not import sqlalchemy
 from sqlalchemy.pool import QueuePool
 
-from kilonova.core import json, regex
+from kilonova.core import clock, json, regex
 from kilonova.sql.address import make_engine, parse
 
 _open = threading.local()
@@ -56,12 +56,13 @@ _LETS_NOBODY_IN = frozenset((1040, 1044, 1045, 1049, 1053, 1129, 1130, 1203, 122
 class Database:
     """One database. `read()` and `write()` lend a connection; both are safe from any thread."""
 
-    def __init__(self, url: str, *, pool_size: int = 16, max_overflow: int = 16) -> None:
-        """pool_size: connections that stay open. max_overflow: further ones under load. AddressUnusable."""
+    def __init__(self, url: str, *, pool_size: int = 16, max_overflow: int = 16, pool_timeout: float = 30.0) -> None:
+        """pool_size: connections that stay open. max_overflow: further ones under load. pool_timeout: seconds to wait
+        for one of them. AddressUnusable."""
         self.url: URL = parse(url)
         self.dialect: str = self.url.get_backend_name()
         self._lock = threading.Lock() if self.dialect == "sqlite" else None
-        self._writer, self._reader = _engines(self.url, pool_size, max_overflow)
+        self._writer, self._reader = _engines(self.url, pool_size, max_overflow, pool_timeout)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -107,12 +108,13 @@ _NOW_MS = {
 }
 
 
-def _engines(url: URL, pool_size: int, max_overflow: int) -> tuple[sa.Engine, sa.Engine]:
+def _engines(url: URL, pool_size: int, max_overflow: int, pool_timeout: float) -> tuple[sa.Engine, sa.Engine]:
     common: dict[str, Any] = {
         "json_serializer": json.dump_str,
         "json_deserializer": json.loads,
         "pool_size": pool_size,
         "max_overflow": max_overflow,
+        "pool_timeout": pool_timeout,
         "poolclass": QueuePool,
     }
     if url.get_backend_name() == "sqlite":
@@ -123,10 +125,35 @@ def _engines(url: URL, pool_size: int, max_overflow: int) -> tuple[sa.Engine, sa
             event.listen(each, "connect", _sqlite_pragmas)
         event.listen(writer, "begin", _begin_immediate)
         return writer, reader
-    common["pool_pre_ping"] = True
+    common["pool_reset_on_return"] = None  # `write` has ended its transaction by then, and readers have none
     writer = make_engine(url, isolation_level="READ COMMITTED", **common)
     reader = make_engine(url, isolation_level="AUTOCOMMIT", skip_autocommit_rollback=True, **common)
+    for each in (writer, reader):
+        _try_when_rested(each)
     return writer, reader
+
+
+_RESTED = 1.0
+"""Seconds after which a connection is tried before it is lent. A server that starts again is away for longer, and a
+trial before every use would cost as much as a statement."""
+
+
+def _try_when_rested(engine: sa.Engine) -> None:
+    def returned(_connection: Any, record: Any) -> None:
+        record.info["returned"] = clock.monotonic()
+
+    def lent(connection: Any, record: Any, _proxy: Any) -> None:
+        since = record.info.get("returned")
+        if since is None or clock.monotonic() - since < _RESTED:
+            return
+        dialect = engine.dialect
+        try:
+            dialect.do_ping(connection)
+        except dialect.loaded_dbapi.Error as error:
+            raise sa.exc.InvalidatePoolError from error  # the pool lends a new one
+
+    event.listen(engine, "checkin", returned)
+    event.listen(engine, "checkout", lent)
 
 
 def _begin_immediate(connection: Connection) -> None:

@@ -18,6 +18,7 @@ from kilonova.clients.images import HttpImages
 from kilonova.clients.rest import RestClient, Transport
 from kilonova.conf.all_in_one import Secrets
 from kilonova.conf.embedded import SERVICES
+from kilonova.core.metrics import OFF, Meters
 from kilonova.embedded.identity import app as identity
 from kilonova.embedded.identity.bootstrap import bootstrap as bootstrap_identity
 from kilonova.embedded.identity.tables import PROJECTS
@@ -52,6 +53,7 @@ class EmbeddedSettings:
     reset_admin: bool = False
     urls: Mapping[str, str] = field(default_factory=dict)
     services: tuple[str, ...] = SERVICES
+    meters: Meters = OFF
 
     @property
     def identity_url(self) -> str:
@@ -94,7 +96,7 @@ class _OwnIdentity:
 
     def apps(self) -> dict[str, WsgiApp]:
         people = identity.make_app(self._people, self.url)
-        options = middleware.settings(self._conf)
+        options = middleware.settings(self._conf, meters=self._settings.meters)
         return {"identity": middleware.pipeline(people, service="identity", settings=options)}
 
 
@@ -133,7 +135,7 @@ class Embedded:
         self, service: str, policy: Policy | None = None, *, limit_body: bool = True
     ) -> Callable[[WsgiApp], WsgiApp]:
         """Puts a service behind the middleware. policy: says who is an administrator; compute's without it."""
-        options = middleware.settings(self._conf, limit_body=limit_body)
+        options = middleware.settings(self._conf, limit_body=limit_body, meters=self.settings.meters)
         return lambda app: middleware.pipeline(
             app, service=service, settings=options, auth=self.auth, policy=policy or self._policy
         )

@@ -14,6 +14,7 @@ from kilonova.clients.placement import HttpPlacement
 from kilonova.clients.rest import RestClient
 from kilonova.clients.volumes import HttpVolumes
 from kilonova.core import json
+from kilonova.core.metrics import OFF, Meters
 from kilonova.http.app import mount
 from kilonova.http.server import HttpServer
 from kilonova.sql.engine import Database
@@ -111,7 +112,9 @@ class EventsToCompute:
         self._compute.external_events(events)
 
 
-def mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool], otherwise: WsgiApp | None = None) -> WsgiApp:
+def mounted(
+    apps: Mapping[str, WsgiApp], ready: Callable[[], bool], otherwise: WsgiApp | None = None, meters: Meters = OFF
+) -> WsgiApp:
     services = sorted(apps)
 
     def fallback(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -120,6 +123,8 @@ def mounted(apps: Mapping[str, WsgiApp], ready: Callable[[], bool], otherwise: W
             if ready():
                 return answer(start_response, "200 OK", {"status": "ok"})
             return answer(start_response, "503 Service Unavailable", {"status": "starting or stopping"})
+        if path == "/metrics" and meters.on:
+            return meters(environ, start_response)
         if otherwise is not None:
             return otherwise(environ, start_response)
         if path in ("", "/"):

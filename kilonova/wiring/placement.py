@@ -16,6 +16,7 @@ from kilonova.placement.world import settings as placement_settings
 from kilonova.sql.engine import Database
 from kilonova.sql.shared_clock import SharedClock
 from kilonova.wiring.broker import NeedsSetting
+from kilonova.wiring.metrics import meters
 from kilonova.wiring.parts import Cloud, WsgiApp, mounted
 from kilonova.wiring.www_authenticate import auth_uri
 
@@ -29,11 +30,14 @@ def placement_app(conf: Any, room: Database | None = None) -> WsgiApp:
         room = _prepared(conf)
         SharedClock(room).start()
     policy = make_policy(placement.OPS, conf)
-    app = placement.make_app(room, placement_settings(conf.placement), policy=policy, auth_uri=auth_uri(conf))
+    counted = meters(conf)
+    app = placement.make_app(
+        room, placement_settings(conf.placement), policy=policy, auth_uri=auth_uri(conf), meters=counted
+    )
     auth: Authenticates = NoAuth() if conf.api.auth_strategy == NOAUTH else Auth(conf)
-    options = middleware.settings(conf)
+    options = middleware.settings(conf, meters=counted)
     inner = middleware.pipeline(app, service="placement", settings=options, auth=auth, policy=policy)
-    return mounted({"placement": inner}, lambda: True, otherwise=inner)
+    return mounted({"placement": inner}, lambda: True, otherwise=inner, meters=counted)
 
 
 def capacity(conf: Any, host: str, port: int) -> Cloud:

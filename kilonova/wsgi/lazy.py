@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from kilonova.conf.load import ConfigError, load, warn_without_effect
 from kilonova.core import errors, log
+from kilonova.http.busy import RETRY_AFTER
 from kilonova.sql.engine import unreachable
 from kilonova.sql.reach import reason
 
@@ -27,7 +28,6 @@ WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 VARIABLE: Final = "KILONOVA_CONFIG"
 DEFAULT_FILE: Final = "/etc/kilonova/kilonova.conf"
-_AGAIN_AFTER = "3"  # seconds that a client is told to wait
 
 
 def import_bus() -> None:
@@ -84,6 +84,6 @@ def _refuse(name: str, error: Exception, start_response: Callable[..., Any]) -> 
         LOG.error("%s cannot serve", name, exc_info=error)
     body = b"The service is not ready.\n"
     start_response("503 Service Unavailable", [
-        ("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Retry-After", _AGAIN_AFTER),
+        ("Content-Type", "text/plain"), ("Content-Length", str(len(body))), *RETRY_AFTER,
     ])  # fmt: skip
     return (body,)

@@ -51,6 +51,16 @@ project_name = service
 user_domain_id = default
 project_domain_id = default
 """
+_ALONE = """
+[DEFAULT]
+log_file = {directory}/placement.log
+[placement_database]
+connection = {database}
+max_pool_size = 2
+max_overflow = 4
+[api]
+auth_strategy = noauth2
+"""
 _GUNICORN = """
 import sys
 sys.argv[1:] = []  # the application would take them for its own
@@ -109,6 +119,19 @@ def placement(directory: Path, database: str, port: int, identity: str) -> Proce
     directory.mkdir()
     file = directory / "placement.conf"
     file.write_text(_PLACEMENT.format(directory=directory, database=database, identity=identity))
+    _manage(program("placement-manage"), "--config-file", str(file), "db", "sync")
+    return _served("placement", "placement.wsgi.api", directory, port, {"OS_PLACEMENT_CONFIG_DIR": str(directory)})
+
+
+def placement_alone(directory: Path, database: str, port: int) -> Process:
+    """OpenStack's Placement without an identity service: `X-Auth-Token: admin` is its administrator."""
+    driver = [program("python"), "-c", "import psycopg2"]
+    if database.startswith("postgresql") and subprocess.run(driver, capture_output=True).returncode:
+        pytest.skip("the peers have no psycopg2: make peers")
+    directory.mkdir()
+    file = directory / "placement.conf"
+    address = database.replace("postgresql+psycopg:", "postgresql+psycopg2:")  # the only driver that it works with
+    file.write_text(_ALONE.format(directory=directory, database=address))
     _manage(program("placement-manage"), "--config-file", str(file), "db", "sync")
     return _served("placement", "placement.wsgi.api", directory, port, {"OS_PLACEMENT_CONFIG_DIR": str(directory)})
 

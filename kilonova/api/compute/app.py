@@ -12,7 +12,7 @@ from kilonova.api.compute.rows import OPS
 from kilonova.core import json
 from kilonova.http import openapi
 from kilonova.http.app import App, Policy, Service
-from kilonova.http.dialect import ComputeDialect
+from kilonova.http.dialect import COMPUTE_FAULT, ComputeDialect
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -59,4 +59,6 @@ def _outside(environ: dict[str, Any], path: str, start_response: Callable[..., A
 def openapi_document() -> bytes:
     """The API at its newest version in OpenAPI 3.1; the same for everybody, so made once."""
     found = versions.VERSIONS
-    return json.dumps(openapi.document("Kilonova Compute", "v2.1", OPS, found, found.maximum))
+    return json.dumps(
+        openapi.document("Kilonova Compute", "v2.1", OPS, found, found.maximum, fault=COMPUTE_FAULT)
+    )

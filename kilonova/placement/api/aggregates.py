@@ -8,7 +8,7 @@ from kilonova.core import ids
 from kilonova.http.fields import UUID, Arr, Field, Obj, Type
 from kilonova.http.op import Op, Request
 from kilonova.http.versions import Since
-from kilonova.placement.api.answers import GENERATION, Dated, provider_id
+from kilonova.placement.api.answers import GENERATION, Dated, provider_id, provider_of
 from kilonova.placement.store import aggregates, providers
 
 _LIST = Arr(UUID, unique=True)
@@ -50,5 +50,6 @@ _RULE = "placement:resource_providers:aggregates:"
 
 OPS = (
     Op("GET", _PATH, list_aggregates, _RULE + "list", since="1.1", flags=FLAGS),
-    Op("PUT", _PATH, replace_aggregates, _RULE + "update", body=REPLACE, errors=(409,), since="1.1", flags=FLAGS),
-)
+    Op("PUT", _PATH, replace_aggregates, _RULE + "update", target=provider_of, policy_first=True, body=REPLACE,
+       errors=(409,), since="1.1", flags=FLAGS),
+)  # fmt: skip

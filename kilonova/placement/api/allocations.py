@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from kilonova.core import ids
-from kilonova.http.fields import Arr, Field, Int, Map, Obj, Raw, Str, Type
+from kilonova.http.fields import Arr, Field, Int, Map, Obj, Raw, Type
 from kilonova.http.op import Op, Request
 from kilonova.http.versions import Since
-from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, UUID_PATTERN, Dated, provider_id
+from kilonova.placement.api.answers import (
+    CLASS_NAME_PATTERN,
+    END,
+    GENERATION,
+    NAME,
+    UUID_PATTERN,
+    Dated,
+    by_uuid,
+    newest,
+    provider_id,
+    words,
+)
 from kilonova.placement.errors import BadRequest
 from kilonova.placement.store import claims, providers, reading
 from kilonova.placement.store.claims import Claim
@@ -17,10 +28,9 @@ from kilonova.placement.store.reading import Consumer
 
 _RESOURCES = Map(CLASS_NAME_PATTERN, Int(1, MAX_INT, strict=True), min=1)
 _UUID = Raw({"type": "string", "pattern": UUID_PATTERN})
-_OWNER = Str(1, 255)
-_TYPE = Str(1, 255, pattern="^[A-Z0-9_]+$")
+_OWNER = words(255)
 _CONSUMER_GENERATION = Raw({"type": ["integer", "null"]})
-_MAPPINGS = Map("^([a-zA-Z0-9_-]{1,64})?$", Arr(_UUID, 1), min=1)
+_MAPPINGS = Map("^([a-zA-Z0-9_-]{1,64})?" + END, Arr(_UUID, 1), min=1)
 
 
 def _by_provider(least: int | None) -> Type:
@@ -35,7 +45,7 @@ def _body(allocations: Type) -> Obj:
         Field("user_id", _OWNER, required=True, since="1.8"),
         Field("consumer_generation", _CONSUMER_GENERATION, required=True, since="1.28"),
         Field("mappings", _MAPPINGS, since="1.34"),
-        Field("consumer_type", _TYPE, required=True, since="1.38"),
+        Field("consumer_type", NAME, required=True, since="1.38"),
     )
 
 
@@ -62,9 +72,9 @@ def claim(req: Request, consumer: str, body: dict[str, Any]) -> Claim:
     if isinstance(given, list):
         amounts = {entry["resource_provider"]["uuid"].lower(): entry["resources"] for entry in given}
     else:
-        amounts = {uuid.lower(): entry["resources"] for uuid, entry in given.items()}
+        amounts = {uuid: entry["resources"] for uuid, entry in by_uuid(given).items()}
     return Claim(
-        consumer.lower(), amounts, body.get("project_id"), body.get("user_id"), body.get("consumer_type"),
+        consumer, amounts, body.get("project_id"), body.get("user_id"), body.get("consumer_type"),
         req.flag("generations"), body.get("consumer_generation"),
     )  # fmt: skip
 
@@ -92,12 +102,18 @@ def replace_allocations(req: Request) -> None:
 
 def replace_many(req: Request) -> None:
     """Replace everything that each of several consumers holds, all or nothing."""
-    _write(req, [claim(req, consumer, body) for consumer, body in req.body.items()])
+    _write(req, [claim(req, consumer, body) for consumer, body in by_uuid(req.body).items()])
+
+
+def _consumer(req: Request) -> str:
+    """The consumer in the path, in the form it was written in; whatever else it is names nobody."""
+    consumer = req.path["consumer"]
+    return ids.canonical_uuid(consumer) if ids.is_uuid_like(consumer) else consumer
 
 
 def show_allocations(req: Request) -> Dated:
     """What one consumer holds; nothing for an unknown one."""
-    uuid = req.path["consumer"].lower()
+    uuid = _consumer(req)
     with req.world.database.read() as connection:
         found = reading.consumer(connection, uuid)
     if found is None:
@@ -123,7 +139,7 @@ def _shown(consumer: Consumer, req: Request) -> dict[str, Any]:
 
 def delete_allocations(req: Request) -> None:
     """Remove everything one consumer holds."""
-    claims.release(req.world.writer, req.path["consumer"].lower())
+    claims.release(req.world.writer, _consumer(req))
 
 
 def provider_allocations(req: Request) -> Dated:
@@ -137,7 +153,8 @@ def provider_allocations(req: Request) -> Dated:
         | ({"consumer_generation": hold.generation} if with_generation else {})
         for hold in found
     }
-    return Dated({"allocations": allocations, "resource_provider_generation": provider.generation})
+    body = {"allocations": allocations, "resource_provider_generation": provider.generation}
+    return Dated(body, newest(hold.updated_at for hold in found))
 
 
 _ONE = "/allocations/{consumer}"

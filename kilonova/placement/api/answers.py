@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from kilonova.core import clock
 from kilonova.core.errors import KilonovaError
-from kilonova.http.fields import Int, Str
+from kilonova.http.fields import Int, Raw
 from kilonova.http.op import Answer, Headers, Op, Request
 from kilonova.placement.dialect import accepts_json
+from kilonova.placement.errors import BadRequest
+from kilonova.placement.store import providers
+from kilonova.placement.store.providers import Provider
+
+T = TypeVar("T")
 
 STAMPS_SINCE = (1, 15)
 
 GENERATION = Int(strict=True)
-TRAIT_NAME = Str(1, 255, pattern="^[A-Z0-9_]+$")
-CUSTOM_NAME = Str(1, 255, pattern="^CUSTOM_[A-Z0-9_]+$")
-CLASS_NAME_PATTERN = "^[A-Z0-9_]+$"
-UUID_PATTERN = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$"
+
+
+def name(pattern: str) -> Raw:
+    """A name of a pattern. Its `$` alone would let a line break pass at the end."""
+    return Raw({"type": "string", "minLength": 1, "maxLength": 255, "pattern": pattern, "not": {"pattern": "\n"}})
+
+
+def words(most: int) -> Raw:
+    """Any text of one to so many characters. Null is none of them: PostgreSQL does not store it."""
+    return Raw({"type": "string", "minLength": 1, "maxLength": most, "not": {"pattern": r"\x00"}})
+
+
+NAME = name("^[A-Z0-9_]+$")
+CUSTOM_NAME = name("^CUSTOM_[A-Z0-9_]+$")
+END = r"$(?!\n)"
+CLASS_NAME_PATTERN = "^[A-Z0-9_]+" + END
+UUID_PATTERN = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}" + END
 
 
 class NotAcceptable(KilonovaError):
@@ -81,3 +100,18 @@ def newest(stamps: Iterable[datetime]) -> datetime | None:
 def provider_id(req: Request) -> str:
     """The provider's UUID in the path, in the usual form."""
     return req.path["uuid"].lower()
+
+
+def by_uuid(given: Mapping[str, T]) -> dict[str, T]:
+    """The members of an object by UUID in the usual form. BadRequest when two differ in case only."""
+    found = {uuid.lower(): value for uuid, value in given.items()}
+    if len(found) < len(given):
+        twice = Counter(uuid.lower() for uuid in given).most_common(1)[0][0]
+        raise BadRequest(f"JSON does not validate: {twice} is there more than once, in different cases.")
+    return found
+
+
+def provider_of(req: Request) -> Provider:
+    """The provider in the path, for rows that say that there is none before they say what is wrong with a body."""
+    with req.world.database.read() as connection:
+        return providers.show(connection, provider_id(req))

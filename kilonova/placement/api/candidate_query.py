@@ -44,6 +44,8 @@ _NAMED = re.compile(r"\A(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,6
 def read(req: Request, names: Names) -> Query:
     """The request for the engine; BadRequest and its kin for what the rules of placement-facts §7 refuse."""
     given = _by_suffix(req)
+    if req.flag("placing_groups") and not any("resources" in values for values in given.values()):
+        raise MissingQueryValue("There must be at least one resources or resources[$S] parameter.")
     subtrees = _subtrees(req, given)
     _check_resources(req, given, subtrees)
     groups = [_group(req, names, suffix, values) for suffix, values in sorted(given.items())]
@@ -92,7 +94,7 @@ def _unknown(req: Request, key: str) -> BadRequest:
 def _group(req: Request, names: Names, suffix: str, values: Mapping[str, list[str]]) -> Group:
     group = Group(suffix)
     if "resources" in values:
-        group = replace(group, resources=parameters.resources(values["resources"][-1], names))
+        group = replace(group, resources=parameters.resources(values["resources"][-1], names, "resources" + suffix))
     if "required" in values:
         required, forbidden = parameters.required(
             values["required"], names, forbidding=req.flag("forbidden_traits"), any_of=req.flag("any_traits"),
@@ -136,8 +138,6 @@ def _check_resources(req: Request, given: Given, subtrees: tuple[frozenset[str],
     elif not req.flag("placing_groups") or "" in bare:
         if bare:
             raise _orphaned(given, bare)
-    elif len(bare) == len(given):
-        raise MissingQueryValue("There must be at least one resources or resources[$S] parameter.")
     elif not frozenset(bare) <= frozenset[str]().union(*subtrees):
         raise BadQueryValue("Resourceless suffixed group request should be specified in `same_subtree` query param.")
 
@@ -161,7 +161,7 @@ def _root(req: Request, names: Names) -> tuple[frozenset[int], frozenset[int]]:
     if not values:
         return frozenset(), frozenset()
     try:
-        sets, forbidden = parameters.required(values, names, forbidding=True, any_of=False, key="root_required")
+        sets, forbidden = parameters.required(values, names, forbidding=True, any_of=False, key=parameters.ROOT)
     except ContradictingTraits as error:
         raise BadQueryValue(error.text) from None
     return frozenset().union(*sets) if sets else frozenset(), forbidden

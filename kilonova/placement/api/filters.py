@@ -23,6 +23,16 @@ FLAGS = {
     "any_traits": "1.39",
 }
 
+REQUIRED = (
+    "Traits to be had: A,B. From 1.22 on !A is a trait not to be had; from 1.39 on in:A,B is any of some, and every "
+    "repetition counts, before only the last."
+)
+MEMBER_OF = (
+    "The UUID of an aggregate to be a member of, or in:A,B for any of some. From 1.24 on it may be repeated, and every "
+    "repetition counts; from 1.32 on !A and !in:A,B are aggregates not to be in."
+)
+"""What the filters that lists and candidates have in common mean, for people."""
+
 _OWN = "list"
 """A list looks at each provider by itself, as a suffixed group does."""
 

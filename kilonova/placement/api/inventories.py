@@ -6,7 +6,7 @@ from typing import Any
 
 from kilonova.http.fields import Field, Int, Map, Obj, Raw
 from kilonova.http.op import Op, Request
-from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, Dated, newest, provider_id
+from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, Dated, newest, provider_id, provider_of
 from kilonova.placement.errors import BadRequest, MethodNotAllowed, NoSuch
 from kilonova.placement.store import inventories, providers
 from kilonova.placement.store.inventories import MAX_INT, Inventory, Stored
@@ -158,11 +158,14 @@ _RULE = "placement:resource_providers:inventories:"
 
 OPS = (
     Op("GET", _PATH, list_inventories, _RULE + "list"),
-    Op("PUT", _PATH, replace_inventories, _RULE + "update", body=REPLACE_ALL, errors=(409,), flags=FLAGS),
-    Op("POST", _PATH, add_inventory, _RULE + "create", body=ADD, ok=201, errors=(409,), flags=FLAGS),
+    Op("PUT", _PATH, replace_inventories, _RULE + "update", target=provider_of, policy_first=True, body=REPLACE_ALL,
+       errors=(409,), flags=FLAGS),
+    Op("POST", _PATH, add_inventory, _RULE + "create", target=provider_of, policy_first=True, body=ADD, ok=201,
+       errors=(409,), flags=FLAGS),
     Op("DELETE", _PATH, no_delete_yet, _RULE + "delete", ok=204, errors=(405,), until="1.4"),
     Op("DELETE", _PATH, delete_inventories, _RULE + "delete", ok=204, errors=(409,), since="1.5"),
     Op("GET", _ONE, show_inventory, _RULE + "show"),
-    Op("PUT", _ONE, replace_inventory, _RULE + "update", body=REPLACE_ONE, errors=(409,), flags=FLAGS),
+    Op("PUT", _ONE, replace_inventory, _RULE + "update", target=provider_of, policy_first=True, body=REPLACE_ONE,
+       errors=(409,), flags=FLAGS),
     Op("DELETE", _ONE, delete_inventory, _RULE + "delete", ok=204, errors=(409,)),
-)
+)  # fmt: skip

@@ -11,6 +11,9 @@ from kilonova.placement.store.names import Names
 
 _INTEGER = re.compile(r"\A-?[0-9]{1,18}\Z")
 
+ROOT = "root_required"
+"""The parameter that has no alternatives at any version."""
+
 Traits = tuple[tuple[frozenset[int], ...], frozenset[int]]
 """Sets of which one trait each is required, and forbidden traits."""
 
@@ -18,22 +21,23 @@ Aggregates = tuple[tuple[frozenset[str], ...], frozenset[str]]
 """Sets of which one membership each is required, and forbidden aggregates."""
 
 
-def resources(text: str, names: Names) -> tuple[tuple[int, int], ...]:
+def resources(text: str, names: Names, key: str = "resources") -> tuple[tuple[int, int], ...]:
     """(class id, amount) pairs of `VCPU:2,MEMORY_MB:512`."""
+    where = _of_group(key, "resources")
     found: dict[int, int] = {}
     for part in text.split(","):
         name, colon, amount = (piece.strip() for piece in part.partition(":"))
         if not colon or not name:
             raise BadRequest(
                 "Badly formed resources parameter. Expected resources query string parameter in form: "
-                f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part if text else 'empty string'}."
+                f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part.strip() if text.strip() else 'empty string'}.{where}"
             )
         if not _INTEGER.match(amount):
-            raise BadRequest(f"Requested resource {name} expected positive integer amount. Got: {amount}.")
+            raise BadRequest(f"Requested resource {name} expected positive integer amount. Got: {amount}.{where}")
         if int(amount) < 1:
-            raise BadRequest(f"Requested resource {name} requires amount >= 1. Got: {amount}.")
+            raise BadRequest(f"Requested resource {name} requires amount >= 1. Got: {amount}.{where}")
         if name not in names.class_ids:
-            raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
+            raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.{where}")
         found[names.class_ids[name]] = int(amount)
     return tuple(found.items())
 
@@ -43,14 +47,14 @@ def required(values: Sequence[str], names: Names, *, forbidding: bool, any_of: b
     sets: list[frozenset[int]] = []
     forbidden: set[int] = set()
     for value in (values if any_of else values[-1:]):
-        if value.startswith("in:") and not any_of:
+        if value.startswith("in:") and not any_of and key != ROOT:
             raise BadRequest("The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39.")
-        if value.startswith("in:"):
+        if value.startswith("in:") and key != ROOT:
             sets.append(frozenset(_trait_ids(value.removeprefix("in:"), value, names, key, forbidding)))
             continue
         wanted, unwanted = _split(value, key, forbidding)
-        sets.extend(frozenset((id_,)) for id_ in _known(wanted, names))
-        forbidden.update(_known(unwanted, names))
+        sets.extend(frozenset((id_,)) for id_ in _known(wanted, names, key))
+        forbidden.update(_known(unwanted, names, key))
     contradicted = [one for one in sets if one <= forbidden]
     if contradicted:
         shown = sorted(names.trait_names[id_] for one in contradicted for id_ in one)
@@ -58,11 +62,16 @@ def required(values: Sequence[str], names: Names, *, forbidding: bool, any_of: b
     return tuple(dict.fromkeys(sets)), frozenset(forbidden)
 
 
+def _of_group(key: str, plain: str) -> str:
+    """Which of many parameters is meant, where the words are the same for all."""
+    return "" if key == plain else f" The parameter is {key}."
+
+
 def _trait_ids(listed: str, value: str, names: Names, key: str, forbidding: bool) -> list[int]:
     if "!" in listed:
         raise _bad_traits(key, value, forbidding)
     wanted, _ = _split(listed, key, forbidding)
-    return _known(wanted, names)
+    return _known(wanted, names, key)
 
 
 def _split(value: str, key: str, forbidding: bool) -> tuple[list[str], list[str]]:
@@ -84,10 +93,10 @@ def _bad_traits(key: str, value: str, forbidding: bool) -> BadRequest:
     )
 
 
-def _known(wanted: Sequence[str], names: Names) -> list[int]:
+def _known(wanted: Sequence[str], names: Names, key: str) -> list[int]:
     unknown = sorted(name for name in wanted if name not in names.trait_ids)
     if unknown:
-        raise BadRequest(f"No such trait(s): {', '.join(unknown)}.")
+        raise BadRequest(f"No such trait(s): {', '.join(unknown)}.{_of_group(key, 'required')}")
     return [names.trait_ids[name] for name in wanted]
 
 

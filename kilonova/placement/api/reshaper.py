@@ -5,7 +5,7 @@ from __future__ import annotations
 from kilonova.http.fields import Field, Map, Obj
 from kilonova.http.op import Op, Request
 from kilonova.placement.api import allocations, inventories
-from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, UUID_PATTERN
+from kilonova.placement.api.answers import CLASS_NAME_PATTERN, GENERATION, UUID_PATTERN, by_uuid
 from kilonova.placement.policy import RESHAPE
 from kilonova.placement.store import reshape
 from kilonova.placement.store.reshape import Stock
@@ -31,13 +31,13 @@ FLAGS = inventories.FLAGS | allocations.FLAGS
 def reshape_providers(req: Request) -> None:
     """Replace whole inventories of providers and allocations of consumers, all or nothing."""
     stocks = {
-        uuid.lower(): Stock(
+        uuid: Stock(
             body["resource_provider_generation"],
             {name: inventories.read(req, uuid, name, record) for name, record in body["inventories"].items()},
         )
-        for uuid, body in req.body["inventories"].items()
+        for uuid, body in by_uuid(req.body["inventories"]).items()
     }
-    wanted = [allocations.claim(req, consumer, body) for consumer, body in req.body["allocations"].items()]
+    wanted = [allocations.claim(req, consumer, body) for consumer, body in by_uuid(req.body["allocations"]).items()]
     names = req.world.keeper.current().names
     reshape.reshape(req.world.writer, names, stocks, wanted, req.world.settings.incomplete)
 

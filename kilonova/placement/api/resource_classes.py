@@ -72,6 +72,6 @@ OPS = (
     Op("POST", "/resource_classes", create_class, _RULE + "create", body=BODY, ok=201, errors=(409,), since="1.2"),
     Op("GET", _ONE, show_class, _RULE + "show", since="1.2"),
     Op("PUT", _ONE, rename_class, _RULE + "update", body=BODY, errors=(409,), since="1.2", until="1.6"),
-    Op("PUT", _ONE, ensure_class, _RULE + "update", ok=201, since="1.7"),
+    Op("PUT", _ONE, ensure_class, _RULE + "update", ok=201, errors=(204,), since="1.7"),
     Op("DELETE", _ONE, delete_class, _RULE + "delete", ok=204, errors=(409,), since="1.2"),
 )

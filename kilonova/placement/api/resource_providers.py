@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kilonova.core import ids
-from kilonova.http.fields import UUID, Field, Obj, Param, Query, Str, nullable
+from kilonova.http.fields import UUID, Field, Obj, Param, Query, nullable
 from kilonova.http.op import Op, Request
 from kilonova.http.versions import Since
 from kilonova.http.views import Out, View
 from kilonova.placement.api import filters
-from kilonova.placement.api.answers import Dated, newest, provider_id
+from kilonova.placement.api.answers import Dated, newest, provider_id, provider_of, words
 from kilonova.placement.store import providers
 from kilonova.placement.store.providers import Provider
 
-NAME = Str(1, 200)
+NAME = words(200)
 CREATE = Obj(
     Field("name", NAME, required=True),
     Field("uuid", UUID),
@@ -23,12 +23,12 @@ CREATE = Obj(
 UPDATE = Obj(Field("name", NAME, required=True), Field("parent_provider_uuid", nullable(UUID), since="1.14"))
 LIST = Query(
     (
-        Param("name"),
-        Param("uuid", UUID),
-        Param("member_of", many=True, since="1.3"),
-        Param("resources", since="1.4"),
-        Param("in_tree", UUID, since="1.14"),
-        Param("required", many=True, since="1.18"),
+        Param("name", words="The provider of this name."),
+        Param("uuid", UUID, words="The provider of this UUID."),
+        Param("member_of", many=True, since="1.3", words=filters.MEMBER_OF),
+        Param("resources", since="1.4", words="Amounts to have room for: VCPU:2,MEMORY_MB:512."),
+        Param("in_tree", UUID, since="1.14", words="The UUID of a provider of the tree to list."),
+        Param("required", many=True, since="1.18", words=filters.REQUIRED),
     ),
     strict=True,
 )
@@ -107,8 +107,8 @@ OPS = (
     Op("POST", "/resource_providers", create_provider, "placement:resource_providers:create", body=CREATE,
        ok=Since(201, ("1.20", 200)), errors=(409,), flags={"answers_provider": "1.20"}),
     Op("GET", "/resource_providers/{uuid}", show_provider, "placement:resource_providers:show"),
-    Op("PUT", "/resource_providers/{uuid}", update_provider, "placement:resource_providers:update", body=UPDATE,
-       errors=(409,), flags={"reparenting": "1.37"}),
+    Op("PUT", "/resource_providers/{uuid}", update_provider, "placement:resource_providers:update",
+       target=provider_of, policy_first=True, body=UPDATE, errors=(409,), flags={"reparenting": "1.37"}),
     Op("DELETE", "/resource_providers/{uuid}", delete_provider, "placement:resource_providers:delete", ok=204,
        errors=(409,)),
 )  # fmt: skip

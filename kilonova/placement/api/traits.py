@@ -5,15 +5,21 @@ from __future__ import annotations
 from kilonova.core import clock
 from kilonova.http.fields import Arr, Field, Obj, Param, Query
 from kilonova.http.op import Op, Request
-from kilonova.placement.api.answers import GENERATION, TRAIT_NAME, Dated, newest, provider_id
+from kilonova.placement.api.answers import GENERATION, NAME, Dated, newest, provider_id
 from kilonova.placement.api.custom import custom_trait
 from kilonova.placement.errors import BadRequest
 from kilonova.placement.store import providers, traits
 from kilonova.placement.store.names import Names
 
-LIST = Query((Param("name"), Param("associated")), strict=True)
+LIST = Query(
+    (
+        Param("name", words="in:A,B for some names, startswith:CUSTOM_ for those that start so."),
+        Param("associated", words="true for traits that some provider has, false for those that none has."),
+    ),
+    strict=True,
+)
 REPLACE = Obj(
-    Field("traits", Arr(TRAIT_NAME, unique=True), required=True),
+    Field("traits", Arr(NAME, unique=True), required=True),
     Field("resource_provider_generation", GENERATION, required=True),
 )
 
@@ -92,7 +98,7 @@ _OF = "/resource_providers/{uuid}/traits"
 OPS = (
     Op("GET", "/traits", list_traits, "placement:traits:list", query=LIST, since="1.6"),
     Op("GET", "/traits/{name}", show_trait, "placement:traits:show", ok=204, since="1.6"),
-    Op("PUT", "/traits/{name}", create_trait, "placement:traits:update", ok=201, since="1.6"),
+    Op("PUT", "/traits/{name}", create_trait, "placement:traits:update", ok=201, errors=(204,), since="1.6"),
     Op("DELETE", "/traits/{name}", delete_trait, "placement:traits:delete", ok=204, errors=(409,), since="1.6"),
     Op("GET", _OF, provider_traits, "placement:resource_providers:traits:list", since="1.6"),
     Op("PUT", _OF, replace_provider_traits, "placement:resource_providers:traits:update", body=REPLACE,

@@ -16,12 +16,13 @@ ALL = "all"
 
 QUERY = Query(
     (
-        Param("project_id", Str(1, 255)),
-        Param("user_id", Str(1, 255)),
-        Param("consumer_type", Str(1, 255, pattern="^([A-Z0-9_]+|all|unknown)$"), since="1.38"),
+        Param("project_id", Str(1, 255), words="The project asked about; compulsory."),
+        Param("user_id", Str(1, 255), words="One user of it."),
+        Param("consumer_type", Str(1, 255, pattern="^([A-Z0-9_]+|all|unknown)$"), since="1.38",
+              words="One type of consumer; all for the sum of all, unknown for consumers without a type."),
     ),
     strict=True,
-)
+)  # fmt: skip
 
 
 def provider_usages(req: Request) -> Dated:

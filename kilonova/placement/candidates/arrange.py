@@ -54,13 +54,12 @@ def with_usage(snapshot: Snapshot, usages: Mapping[int, Usage]) -> Snapshot:
 
 
 def _with_used(column: Column, rows: list[int], amounts: list[int]) -> Column:
-    used, room = column.used.copy(), column.room.copy()
+    room = column.room.copy()
     places = np.searchsorted(column.rows, rows)
     for place, row, amount in zip(places.tolist(), rows, amounts, strict=True):
         if place < len(column.rows) and column.rows[place] == row:
-            used[place] = amount
             room[place] = column.capacity[place] - amount
-    return replace(column, used=used, room=room)
+    return replace(column, room=room)
 
 
 def change(snapshot: Snapshot, trees: Sequence[Facts], gone: Iterable[int]) -> Snapshot:
@@ -83,7 +82,26 @@ def change(snapshot: Snapshot, trees: Sequence[Facts], gone: Iterable[int]) -> S
                 dead.update(range(row, row + int(snapshot.size[row])) if snapshot.parent[row] < 0 else (row,))
         bases.extend([length + len(added)] * len(tree))
         added.extend(tree)
-    return _rearranged(snapshot, dead, edited, added, bases)
+    if dead or added:
+        return _rearranged(snapshot, dead, edited, added, bases)
+    return _edited(snapshot, edited) if edited else snapshot
+
+
+def _edited(old: Snapshot, edited: dict[int, Facts]) -> Snapshot:
+    """No provider came, went or moved."""
+    by_id = {facts.id: facts for facts in edited.values()}
+    shown, fragments, generation = old.shown.copy(), old.fragments.copy(), old.generation.copy()
+    for row, facts in edited.items():
+        shown[row], fragments[row], generation[row] = _show(facts, by_id), None, facts.generation
+    dropped = np.fromiter(edited, np.int32, len(edited))
+    before = [known for row in edited if (known := old.shown[row]) is not None]
+    bits, words = old.trait_bits, old.words
+    if any(known.traits != facts.traits for known, facts in zip(before, edited.values(), strict=True)):
+        bits, words = _traits(old, dropped, edited, len(old))
+    return replace(
+        old, shown=shown, fragments=fragments, generation=generation, trait_bits=bits, words=words,
+        columns=_columns(old, dropped, edited), aggregates=_aggregates(old, dropped, edited),
+    )  # fmt: skip
 
 
 def _rearranged(
@@ -207,19 +225,25 @@ def _columns(old: Snapshot, dropped: Rows, placed: Mapping[int, Facts]) -> dict[
     for row, facts in sorted(placed.items()):
         for class_id, numbers in facts.inventories.items():
             fresh.setdefault(class_id, []).append((row, *numbers))
-    columns = {}
-    for class_id in old.columns.keys() | fresh.keys():
-        column = _column(old.columns.get(class_id), dropped, fresh.get(class_id))
+    columns = dict(old.columns)
+    for class_id in {id_ for shown in _known(old, dropped) for id_ in shown.classes} | fresh.keys():
+        column = _column(columns.pop(class_id, None), dropped, fresh.get(class_id))
         if len(column.rows):
             columns[class_id] = column
     return columns
 
 
+def _known(old: Snapshot, rows: Rows) -> list[Shown]:
+    return [shown for row in rows.tolist() if (shown := old.shown[row]) is not None]
+
+
 def _column(old: Column | None, dropped: Rows, fresh: list[tuple[int, int, int, int, int, int]] | None) -> Column:
     if old is not None and len(dropped):
-        kept = ~np.isin(old.rows, dropped)
-        if fresh is None and bool(kept.all()):
-            return old
+        places = _places(old.rows, dropped)
+        if fresh is not None and np.array_equal(np.sort(old.rows[places]), [numbers[0] for numbers in fresh]):
+            return _renumbered(old, np.sort(places), np.array(fresh, np.int64))
+        kept = np.ones(len(old.rows), np.bool_)
+        kept[places] = False
         old = make_column(
             old.rows[kept], old.capacity[kept], old.used[kept], old.low[kept], old.high[kept], old.step[kept]
         )
@@ -240,6 +264,21 @@ def _column(old: Column | None, dropped: Rows, fresh: list[tuple[int, int, int, 
         order = np.argsort(rows, kind="stable")
         rows, whole = rows[order], [part[order] for part in whole]
     return make_column(rows, *whole)
+
+
+def _renumbered(old: Column, places: Ints, block: Ints) -> Column:
+    """The same rows; `block` has the new numbers at some places."""
+    parts = [part.copy() for part in (old.capacity, old.used, old.low, old.high, old.step)]
+    for n, part in enumerate(parts, 1):
+        part[places] = block[:, n]
+    return make_column(old.rows, *parts)
+
+
+def _places(rows: Rows, wanted: Rows) -> Ints:
+    """Where some of the wanted ones stand in ascending rows; those that are not there are left out."""
+    places: Ints = np.searchsorted(rows, wanted)
+    found: Ints = places[rows[np.minimum(places, len(rows) - 1)] == wanted]
+    return found
 
 
 def _traits(
@@ -281,9 +320,9 @@ def _aggregates(old: Snapshot, dropped: Rows, placed: Mapping[int, Facts]) -> di
     for row, facts in placed.items():
         for aggregate in facts.aggregates:
             fresh.setdefault(aggregate, []).append(row)
-    found = {}
-    for aggregate in old.aggregates.keys() | fresh.keys():
-        rows = old.aggregates.get(aggregate)
+    found = dict(old.aggregates)
+    for aggregate in {name for shown in _known(old, dropped) for name in shown.aggregates} | fresh.keys():
+        rows = found.pop(aggregate, None)
         if rows is not None and len(dropped):
             rows = rows[~np.isin(rows, dropped)]
         if aggregate in fresh:

@@ -10,14 +10,24 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kilonova.placement.candidates.arrange import word_masks
 from kilonova.placement.candidates.problem import Problem
 from kilonova.placement.candidates.snapshot import Ints, Mask, Rows
 
 SMALL = 64
 """The largest product of a scope that is joined."""
 
+MOST = 16
+"""The most slots, subtree lists and trait sets of a request that is joined: all are compared row by row."""
+
 _CHUNK_ROWS = 1 << 17
+
+
+def suits(problem: Problem) -> Mask:
+    """Which scopes are small enough to be joined."""
+    query = problem.query
+    if max(len(problem.slots), len(query.same_subtree), len(problem.collective)) > MOST:
+        return np.zeros(len(problem.anchors), np.bool_)
+    return np.asarray(products(problem) <= SMALL)
 
 
 def products(problem: Problem) -> Ints:
@@ -96,14 +106,12 @@ def _valid(problem: Problem, chosen: list[Rows]) -> Mask | None:
             top = together.min(axis=0)
             valid = _and(valid, together.max(axis=0) < top + snapshot.size[top])
     mine = [chosen[n] for n, slot in enumerate(problem.slots) if not slot.suffix]
-    for group in problem.query.groups:
-        for traits in () if group.suffix else group.required:
-            held = np.zeros(len(mine[0]), np.bool_)
-            known = [trait for trait in traits if trait in snapshot.trait_bits]
-            for word, bits in word_masks(snapshot.trait_bits, known):
-                for rows in mine:
-                    held |= (snapshot.words[word][rows] & np.uint64(bits)) != 0
-            valid = _and(valid, held)
+    for masks in problem.collective:
+        held = np.zeros(len(mine[0]), np.bool_)
+        for word, bits in masks:
+            for rows in mine:
+                held |= (snapshot.words[word][rows] & np.uint64(bits)) != 0
+        valid = _and(valid, held)
     return valid
 
 

@@ -5,15 +5,25 @@ Step and minimum are judged per slot, room and maximum on the sums per provider 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
 from kilonova.placement.candidates import join, select
 from kilonova.placement.candidates.packing import Budget, Packing, packings
-from kilonova.placement.candidates.problem import Problem, Ties, lay_out, ties
+from kilonova.placement.candidates.problem import Problem, Ties, contested, lay_out, ties
 from kilonova.placement.candidates.request import Answers, Query, Slot, slots_of
 from kilonova.placement.candidates.snapshot import Ints, Mask, Rows, Snapshot
+
+Stream = Iterator[Packing | None]
+"""What `packings` answers."""
+
+_PLACES_A_STEP = 16
+
+MOST_PLACES = 500_000
+"""The most (answer, slot) pairs of an answer: it is written and read as text."""
 
 
 def find(snapshot: Snapshot, query: Query, *, sharing: int | None = None) -> Answers:
@@ -25,13 +35,18 @@ def find(snapshot: Snapshot, query: Query, *, sharing: int | None = None) -> Ans
     slots = slots_of(query)
     if not slots:
         return Answers(slots)
+    most = max(1, MOST_PLACES // len(slots))
+    capped = query.limit is None or query.limit > most
+    answers = _found(snapshot, query, slots, sharing, most if query.limit is None else min(query.limit, most))
+    return replace(answers, cut=True) if capped and len(answers.rows) == most else answers
+
+
+def _found(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], sharing: int | None, most: int) -> Answers:
     shared = _sharing_rows(snapshot, sharing)
     if (snapshot.flat or not query.nested) and not len(shared):  # without nesting and sharing one provider takes all
-        rows = _on_one_row(snapshot, query, slots, None)
-        if query.limit is not None:
-            rows = rows[: query.limit]
+        rows = _on_one_row(snapshot, query, slots, None)[:most]
         return Answers(slots, [(row,) * len(slots) for row in rows.tolist()])
-    return _in_trees(snapshot, query, slots, shared)
+    return _in_trees(snapshot, query, slots, shared, most)
 
 
 def _sharing_rows(snapshot: Snapshot, sharing: int | None) -> Rows:
@@ -47,10 +62,9 @@ def _on_one_row(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], only:
     """The rows (of `only`, when given) that take every slot at once."""
     if query.isolate and sum(1 for slot in slots if slot.suffix) > 1:
         return np.zeros(0, np.int32)
-    masks = [select.allowed_rows(snapshot, group, collective=False) for group in query.groups]
-    masks += [select.allowed_roots(snapshot, query), only]
-    allowed: Mask | None = None
-    for mask in masks:
+    allowed = only
+    masks = (select.allowed_rows(snapshot, group, collective=False) for group in query.groups)
+    for mask in chain((select.allowed_roots(snapshot, query),), masks):
         if mask is not None:
             allowed = mask if allowed is None else allowed & mask
     rows: Rows | None = None
@@ -58,20 +72,11 @@ def _on_one_row(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], only:
         fits = select.eligible(snapshot, slot, allowed)
         rows = fits if rows is None else rows[np.isin(rows, fits, assume_unique=True)]
     assert rows is not None
-    for class_id, total in _sums(slots).items():
+    for class_id, total in contested(slots).items():
         if not len(rows):
             break
         rows = rows[_takes_sum(snapshot, rows, class_id, total)]
     return rows
-
-
-def _sums(slots: tuple[Slot, ...]) -> dict[int, int]:
-    """Total per class, for the classes that several slots ask for."""
-    times: dict[int, list[int]] = {}
-    for slot in slots:
-        for class_id, amount in slot.needs:
-            times.setdefault(class_id, []).append(amount)
-    return {class_id: sum(amounts) for class_id, amounts in times.items() if len(amounts) > 1}
 
 
 def _takes_sum(snapshot: Snapshot, rows: Rows, class_id: int, total: int) -> Mask:
@@ -83,25 +88,25 @@ def _takes_sum(snapshot: Snapshot, rows: Rows, class_id: int, total: int) -> Mas
 # -- over several providers -----------------------------------------------------------------------------------------
 
 
-def _in_trees(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared: Rows) -> Answers:
+def _in_trees(snapshot: Snapshot, query: Query, slots: tuple[Slot, ...], shared: Rows, most: int) -> Answers:
     tied = ties(snapshot, shared)
     alone = _alone(snapshot, shared, tied)
-    found = [(row,) * len(slots) for row in _on_one_row(snapshot, query, slots, alone)[: query.limit].tolist()]
-    if query.limit is not None and len(found) >= query.limit:
+    found = [(row,) * len(slots) for row in _on_one_row(snapshot, query, slots, alone)[:most].tolist()]
+    if len(found) >= most:
         return Answers(slots, found)
     problem = lay_out(snapshot, query, slots, shared, tied, ~alone)
     budget = Budget(query.steps)
     seen: set[Packing] = set()  # only answers made of sharing providers alone arise through several anchors
     shared_set = set(shared.tolist())
-    for rows in _packings(problem, budget, None if query.limit is None else query.limit - len(found), not shared_set):
+    for rows in _packings(problem, budget, most - len(found)):
         if shared_set and shared_set.issuperset(rows):
             if rows in seen:
                 continue
             seen.add(rows)
         found.append(rows)
-        if query.limit is not None and len(found) >= query.limit:
-            break
-    return Answers(slots, found, budget.left < 0)
+        if len(found) >= most:
+            return Answers(slots, found)
+    return Answers(slots, found, problem.cut or budget.left < 0)
 
 
 def _alone(snapshot: Snapshot, shared: Rows, tied: Ties) -> Mask:
@@ -112,64 +117,96 @@ def _alone(snapshot: Snapshot, shared: Rows, tied: Ties) -> Mask:
     return alone
 
 
-def _packings(problem: Problem, budget: Budget, limit: int | None, distinct: bool) -> Iterator[Packing]:
-    """Every answer of every scope; with a limit and `breadth` one of each scope in turn.
-
-    distinct: no answer can come twice, so that more than `limit` are not worth making.
-    """
-    product = join.products(problem)
-    small = np.nonzero(product <= join.SMALL)[0]
-    streams = (packings(problem, tree, budget) for tree in np.nonzero(product > join.SMALL)[0].tolist())
-    if limit is None or not problem.query.breadth:
-        for _, table in join.chunks(problem, small):
-            budget.left -= len(table)
-            yield from map(tuple, table.tolist())
-            if budget.left < 0:
-                return
-        for stream in streams:
-            yield from stream
+def _packings(problem: Problem, budget: Budget, most: int) -> Iterator[Packing]:
+    """Every answer of every scope; with a limit and `breadth` one of each scope in turn, until `most` differ."""
+    suits = join.suits(problem)
+    small = np.nonzero(suits)[0]
+    streams = _streams(problem, np.nonzero(~suits)[0], budget)
+    if problem.query.limit is not None and problem.query.breadth:
+        yield from _in_turn(_rounds(problem, small, budget, most), streams)
         return
-    yield from _in_turn(_rounds(problem, small, limit if distinct else None), streams)
+    for _, table in _tables(problem, small, budget):
+        yield from map(tuple, table.tolist())
+    yield from _one_by_one(streams)
 
 
-def _rounds(problem: Problem, small: Ints, limit: int | None) -> list[list[Packing]]:
-    """The answers of the small scopes by rank: first the first of each scope, then the second of each, and so on."""
+def _streams(problem: Problem, trees: Ints, budget: Budget) -> Iterator[Stream]:
+    """A search of each scope, while there is work to be spent on it."""
+    for tree in trees.tolist():
+        if budget.left < 0:
+            return
+        yield packings(problem, tree, budget)
+
+
+def _tables(problem: Problem, small: Ints, budget: Budget) -> Iterator[tuple[Ints, Rows]]:
+    """`join.chunks` within the bound of work: a place in a table is filled far faster than a step is taken."""
+    for scope, table in join.chunks(problem, small):
+        budget.left -= table.size // _PLACES_A_STEP
+        yield scope, table
+        if budget.left < 0:
+            return
+
+
+def _rounds(problem: Problem, small: Ints, budget: Budget, most: int) -> Iterator[Rows]:
+    """The answers of the small scopes by rank: first the first of each scope, then the second of each, and so on.
+
+    Once there are `most` different first ones, what comes after them is not looked at.
+    """
     scopes: list[Ints] = []
     tables: list[Rows] = []
-    trees = 0
-    for scope, table in join.chunks(problem, small):
+    firsts: set[Packing] = set()
+    for scope, table in _tables(problem, small, budget):
         scopes.append(scope)
         tables.append(table)
-        trees += len(np.unique(scope))
-        if limit is not None and trees >= limit:
+        firsts.update(map(tuple, table[np.unique(scope, return_index=True)[1]].tolist()))
+        if len(firsts) >= most:
             break
     if not scopes:
-        return []
+        return
     scope, table = np.concatenate(scopes), np.concatenate(tables)
-    first = np.searchsorted(scope, scope)
-    rank = np.arange(len(scope)) - first
-    order = np.argsort(rank, kind="stable")[:limit]
-    ends = np.cumsum(np.bincount(rank[order])).tolist() if len(order) else []
-    ready: list[Packing] = list(map(tuple, table[order].tolist()))
-    return [ready[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    rank = np.arange(len(scope)) - np.searchsorted(scope, scope)
+    order = np.argsort(rank, kind="stable")
+    start = 0
+    for end in np.cumsum(np.bincount(rank)).tolist():
+        yield table[order[start:end]]
+        start = end
 
 
-def _in_turn(rounds: list[list[Packing]], streams: Iterator[Iterator[Packing]]) -> Iterator[Packing]:
-    """Round after round: the ready answers of that rank, then one of each stream, opened only when reached."""
-    opened: list[Iterator[Packing]] = []
-    yield from rounds[0] if rounds else ()
-    for stream in streams:
-        first = next(stream, None)
-        if first is not None:
-            yield first
-            opened.append(stream)
-    turn = 1
-    while opened or turn < len(rounds):
-        yield from rounds[turn] if turn < len(rounds) else ()
-        still: list[Iterator[Packing]] = []
-        for stream in opened:
-            item = next(stream, None)
-            if item is not None:
-                yield item
+def _in_turn(rounds: Iterator[Rows], streams: Iterator[Stream]) -> Iterator[Packing]:
+    """Round after round: the ready answers of that rank, then one of each stream, opened only when reached.
+
+    A stream that finds nothing for long gives its turn away too.
+    """
+    ready: Rows | None = next(rounds, None)
+    opened: list[Stream] = []
+    turn: Iterable[Stream] = streams
+    while True:
+        if ready is not None:
+            yield from map(tuple, ready.tolist())
+        still: list[Stream] = []
+        for stream in turn:
+            for item in stream:
                 still.append(stream)
-        opened, turn = still, turn + 1
+                if item is not None:
+                    yield item
+                break
+        opened, ready = still, next(rounds, None)
+        turn = opened
+        if not opened and ready is None:
+            return
+
+
+def _one_by_one(streams: Iterator[Stream]) -> Iterator[Packing]:
+    """Each stream to its end before the next; one that finds nothing for long waits until the others are through."""
+    turn: Iterable[Stream] = streams
+    while True:
+        waiting: list[Stream] = []
+        for stream in turn:
+            for item in stream:
+                if item is None:
+                    waiting.append(stream)
+                    break
+                yield item
+        if not waiting:
+            return
+        turn = waiting

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,6 @@ class Column:
 
     rows: Rows
     capacity: Ints
-    used: Ints
     room: Ints
     low: Ints
     high: Ints
@@ -65,6 +65,11 @@ class Column:
     low_max: int
     high_min: int
     plain: bool  # every step is 1
+
+    @property
+    def used(self) -> Ints:
+        """What is taken."""
+        return self.capacity - self.room
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,7 @@ def make_column(rows: Rows, capacity: Ints, used: Ints, low: Ints, high: Ints, s
     """A column from arrays in ascending order of rows."""
     some = len(rows) > 0
     return Column(
-        rows, capacity, used, capacity - used, low, high, step,
+        rows, capacity, capacity - used, low, high, step,
         int(low.max()) if some else 0, int(high.min()) if some else 0, bool((step == 1).all()),
     )  # fmt: skip
 
@@ -113,10 +118,22 @@ def provider_numbers(snapshot: Snapshot, row: int, class_id: int) -> tuple[int, 
     """(capacity, used) of one provider and class it has."""
     column = snapshot.columns[class_id]
     at = int(np.searchsorted(column.rows, row))
-    return int(column.capacity[at]), int(column.used[at])
+    capacity = int(column.capacity[at])
+    return capacity, capacity - int(column.room[at])
 
 
 def checksum(snapshot: Snapshot) -> tuple[int, int, int]:
     """Number of providers, sum of their generations, sum of all use: what a store can compute as cheaply."""
     generations = int(snapshot.generation[snapshot.alive].sum())
     return snapshot.live, generations, sum(int(column.used.sum()) for column in snapshot.columns.values())
+
+
+def size(snapshot: Snapshot) -> int:
+    """Bytes of the columns."""
+    arrays: list[npt.NDArray[Any]] = [
+        snapshot.generation, snapshot.root, snapshot.parent, snapshot.size, snapshot.alive, *snapshot.words,
+        *snapshot.aggregates.values(),
+    ]  # fmt: skip
+    for one in snapshot.columns.values():
+        arrays += (one.rows, one.capacity, one.room, one.low, one.high, one.step)
+    return sum(array.nbytes for array in arrays)

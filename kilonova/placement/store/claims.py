@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
 from kilonova.core import clock
-from kilonova.placement.errors import BadRequest, ConsumerGenerationConflict, NoSuch, Refused
+from kilonova.placement.errors import BadRequest, ConsumerGenerationConflict, NoRoom, NoSuch, Refused
+from kilonova.placement.metrics import CLAIMS
 from kilonova.placement.store import names as catalogue
 from kilonova.placement.store.changes import What
 from kilonova.placement.store.names import Names
@@ -39,6 +41,11 @@ class Claim:
     consumer_type: str | None = None
     compare: bool = False
     generation: int | None = None
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is held afterwards."""
+        return any(self.amounts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +72,18 @@ class _Need:
         self.divisor = math.gcd(self.divisor, amount)
 
 
+class _NotNew(Exception):
+    """A consumer that was taken for new exists."""
+
+
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A locked consumer, if there is one, and the allocations it has."""
+    """A locked consumer, if there is one, and the allocations it has. made: by this transaction."""
 
     claim: Claim
     consumer_id: int | None
     old: Sequence[Any]
+    made: bool = False
 
 
 _CONSUMER = (
@@ -121,12 +133,16 @@ def write(
     """
     attempts = 0
 
-    def work(transaction: Transaction) -> None:
+    def work(transaction: Transaction, hopeful: bool) -> None:
         nonlocal attempts
         attempts += 1
-        apply(transaction, names, claims, known if attempts == 1 else {}, incomplete)
+        apply(transaction, names, claims, known if attempts == 1 else {}, incomplete, hopeful=hopeful)
 
-    writer.run(work)
+    try:
+        writer.run(partial(work, hopeful=True))
+    except _NotNew:
+        writer.run(partial(work, hopeful=False))
+    writer.meters.record(CLAIMS, len(claims))
 
 
 def release(writer: Writer, consumer: str) -> None:
@@ -139,29 +155,42 @@ def release(writer: Writer, consumer: str) -> None:
         for provider_id, needs in sorted(_needs([held], {}, {}).items()):
             transaction.connection.execute(_LOCK, {"p": provider_id})
             _use(transaction, provider_id, needs, None)
-        _settle(transaction, held, {}, {}, Incomplete())
+        _settle(transaction, held, {}, None, Incomplete())
 
     writer.run(work)
 
 
 def apply(
-    transaction: Transaction, names: Names, claims: Sequence[Claim], known: Mapping[str, int], incomplete: Incomplete
-) -> None:
-    """`write` within a transaction that does nothing else, or holds every lock already."""
+    transaction: Transaction, names: Names, claims: Sequence[Claim], known: Mapping[str, int], incomplete: Incomplete,
+    *, hopeful: bool = False,
+) -> None:  # fmt: skip
+    """`write` within a transaction that does nothing else, or holds every lock already.
+
+    hopeful: consumers that shall not exist yet are made without a look; _NotNew when there is one.
+    """
     providers = _resolve(transaction, claims, known)
     _check_classes(claims, names)
-    held = hold(transaction, claims)
+    held = [
+        _made(transaction, claim, names, incomplete)
+        if hopeful and claim.compare and claim.generation is None and claim.holds
+        else _hold(transaction, claim)
+        for claim in _in_order(claims)
+    ]
     for provider_id, needs in sorted(_needs(held, providers, names.class_ids).items()):
         if matched(_BUMP, transaction.connection, {"p": provider_id}) != 1:
             raise Race  # deleted, perhaps made anew with another id: look it up again
         _use(transaction, provider_id, needs, names)
     for one in held:
-        _settle(transaction, one, providers, names.class_ids, incomplete)
+        _settle(transaction, one, providers, names, incomplete)
 
 
 def hold(transaction: Transaction, claims: Sequence[Claim]) -> list[Held]:
     """Lock the consumers of some claims, in the order of their uuids, and compare their generations."""
-    return [_hold(transaction, claim) for claim in sorted(claims, key=lambda claim: claim.consumer)]
+    return [_hold(transaction, claim) for claim in _in_order(claims)]
+
+
+def _in_order(claims: Sequence[Claim]) -> list[Claim]:
+    return sorted(claims, key=lambda claim: claim.consumer)
 
 
 def _resolve(transaction: Transaction, claims: Sequence[Claim], known: Mapping[str, int]) -> dict[str, int]:
@@ -282,7 +311,7 @@ def _refuse(transaction: Transaction, provider_id: int, needs: Mapping[int, _Nee
         if broken:
             raise Refused(f"{start} violate inventory constraints.")
         if need.delta > 0 and row.used + need.delta > row.capacity:
-            raise Refused(f"{start} exceed the capacity.")
+            raise NoRoom(f"{start} exceed the capacity.")
     raise Race  # it was in the way for a moment only
 
 
@@ -290,45 +319,55 @@ def _settle(
     transaction: Transaction,
     held: Held,
     providers: Mapping[str, int],
-    classes: Mapping[str, int],
+    names: Names | None,
     incomplete: Incomplete,
 ) -> None:
-    """Write the consumer and its rows of allocations."""
+    """Write the consumer and its rows of allocations. names: None where the claim has no amounts."""
     connection = transaction.connection
     if held.old:
         connection.execute(_RELEASE, [{"i": row.id} for row in held.old])
-    fresh = [
-        (providers[uuid], classes[name], amount)
-        for uuid, amounts in held.claim.amounts.items()
-        for name, amount in amounts.items()
-    ]
-    if not fresh:
-        if held.consumer_id is not None:
-            connection.execute(_CONSUMER_GONE, {"i": held.consumer_id})
+    claim, consumer_id = held.claim, held.consumer_id
+    if not claim.holds or names is None:
+        if consumer_id is not None:
+            connection.execute(_CONSUMER_GONE, {"i": consumer_id})
         return
-    consumer_id = _enrol(transaction, held, incomplete)
+    if consumer_id is None:
+        consumer_id = inserted(_ENROL, connection, _new(transaction, claim, names, incomplete))
+    elif not held.made:
+        connection.execute(_CONSUMER_NEXT, {
+            "i": consumer_id, "project": claim.project_id, "user": claim.user_id,
+            "type": _type_id(transaction, claim, names),
+        })  # fmt: skip
     now = clock.utcnow()
     connection.execute(_ALLOCATE, [
-        {"consumer_id": consumer_id, "provider_id": p, "class_id": c, "used": n, "created_at": now, "updated_at": now}
-        for p, c, n in fresh
+        {"consumer_id": consumer_id, "provider_id": providers[uuid], "class_id": names.class_ids[name], "used": amount,
+         "created_at": now, "updated_at": now}
+        for uuid, amounts in claim.amounts.items()
+        for name, amount in amounts.items()
     ])  # fmt: skip
 
 
-def _enrol(transaction: Transaction, held: Held, incomplete: Incomplete) -> int:
-    """The consumer's id, after its record is made or moved to the next generation."""
-    claim = held.claim
-    type_id = None if claim.consumer_type is None else catalogue.consumer_type_id(transaction, claim.consumer_type)
-    if held.consumer_id is not None:
-        transaction.connection.execute(
-            _CONSUMER_NEXT,
-            {"i": held.consumer_id, "project": claim.project_id, "user": claim.user_id, "type": type_id},
-        )
-        return held.consumer_id
-    row = {
+def _made(transaction: Transaction, claim: Claim, names: Names, incomplete: Incomplete) -> Held:
+    """A new consumer, locked as a row of this transaction."""
+    row = _new(transaction, claim, names, incomplete)
+    try:
+        return Held(claim, inserted(_ENROL, transaction.connection, row), (), made=True)
+    except sa.exc.IntegrityError as error:
+        raise _NotNew from error
+
+
+def _new(transaction: Transaction, claim: Claim, names: Names, incomplete: Incomplete) -> dict[str, Any]:
+    """The row of a new consumer."""
+    return {
         "uuid": claim.consumer,
         "project_id": claim.project_id or incomplete.project_id,
         "user_id": claim.user_id or incomplete.user_id,
-        "consumer_type_id": type_id,
+        "consumer_type_id": _type_id(transaction, claim, names),
         "generation": 1,
     }
-    return inserted(_ENROL, transaction.connection, row)
+
+
+def _type_id(transaction: Transaction, claim: Claim, names: Names) -> int | None:
+    if claim.consumer_type is None:
+        return None
+    return catalogue.consumer_type_id(transaction, names, claim.consumer_type)

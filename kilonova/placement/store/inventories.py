@@ -20,6 +20,9 @@ from kilonova.placement.store.transactions import Transaction, matched
 
 MAX_INT = 2147483647
 
+_MOST = 2**62
+"""What a capacity ends at: more than could ever be used, and a number that every database and column holds."""
+
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
@@ -35,7 +38,7 @@ class Inventory:
     @property
     def capacity(self) -> int:
         """floor((total - reserved) * ratio), the product in binary double precision (placement-facts §3)."""
-        return math.floor((self.total - self.reserved) * self.allocation_ratio)
+        return min(math.floor((self.total - self.reserved) * self.allocation_ratio), _MOST)
 
 
 @dataclass(frozen=True, slots=True)

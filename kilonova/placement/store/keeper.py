@@ -6,17 +6,22 @@ over-commit, because the claim decides; a periodic checksum starts anew when the
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import UTC
 
 from sqlalchemy.engine import Connection
 
 from kilonova.core import clock
+from kilonova.core.metrics import Metric
 from kilonova.placement.candidates import arrange
 from kilonova.placement.candidates import snapshot as columns
 from kilonova.placement.candidates.snapshot import Snapshot
+from kilonova.placement.metrics import BEHIND, BYTES, DRIFTS, LOOKED, PROVIDERS, REFRESH, ROWS
 from kilonova.placement.store import changes, loading, names
 from kilonova.placement.store.changes import What
 from kilonova.placement.store.names import Names
@@ -26,6 +31,9 @@ LOG = logging.getLogger(__name__)
 
 CHECK_SECONDS = 60.0
 """How often the snapshot is compared with the store's own sums."""
+
+_MANY = 1000
+"""Providers from which on their objects are kept from the garbage collector."""
 
 _ANEW_SHARE = 4
 """When more than a quarter of the providers changed, or is dead, starting anew is cheaper."""
@@ -45,12 +53,15 @@ class Keeper:
     """Holds the newest view. `current` may be called from any thread."""
 
     def __init__(self, writer: Writer) -> None:
-        self._writer = writer
+        self._writer, self._meters = writer, writer.meters
         self._lock = threading.Lock()
         self._view: View | None = None
         self._checked = 0.0
+        self._looked = 0.0
+        self._behind = 0
         self.rebuilds = 0
         self.drifts = 0
+        self._meters.watch(self._figures)
 
     @property
     def latest(self) -> View:
@@ -66,11 +77,26 @@ class Keeper:
     def current(self) -> View:
         """A view that holds everything committed before the call."""
         with self._lock, self._writer.database.read() as connection:
+            before, rebuilds, started = self._view, self.rebuilds, clock.monotonic()
             view = self._refreshed(connection)
             if clock.monotonic() - self._checked > CHECK_SECONDS:
                 view = self._verified(connection, view)
-            self._view = view
+            self._view, self._looked = view, clock.monotonic()
+            self._behind = view.total - before.total if before is not None else 0
+            if view is not before:
+                how = "applied" if self.rebuilds == rebuilds else "rebuilt"
+                self._meters.record(REFRESH, self._looked - started, how)
             return view
+
+    def _figures(self) -> Iterator[tuple[Metric, float]]:
+        """The gauges: read without the lock, which a rebuild holds for seconds."""
+        view = self._view
+        if view is not None:
+            yield PROVIDERS, view.snapshot.live
+            yield ROWS, len(view.snapshot)
+            yield BYTES, columns.size(view.snapshot)
+            yield BEHIND, self._behind
+            yield LOOKED, clock.utcnow().replace(tzinfo=UTC).timestamp() - (clock.monotonic() - self._looked)
 
     def _refreshed(self, connection: Connection) -> View:
         view = self._view
@@ -95,9 +121,11 @@ class Keeper:
         self._writer.notes.forget()
         self.rebuilds += 1
         self._checked = clock.monotonic()
-        return View(
-            names.load(connection), arrange.build(loading.everything(connection)), heads, sum(heads.values())
-        )
+        with _without_collector():
+            snapshot = arrange.build(loading.everything(connection))
+            if snapshot.live > _MANY:
+                gc.freeze()  # none of it is part of a cycle, and a full collection would go through it each time
+        return View(names.load(connection), snapshot, heads, sum(heads.values()))
 
     def _applied(self, connection: Connection, view: View, moved: View, touched: Mapping[int, What]) -> View:
         """The view after the changes; `moved` has the new position."""
@@ -122,8 +150,21 @@ class Keeper:
         if changes.total(connection) != view.total or sums == columns.checksum(view.snapshot):
             return view
         self.drifts += 1
+        self._meters.record(DRIFTS)
         LOG.error("The placement snapshot has drifted from the store (%s); it is read anew.", sums)
         return self._anew(connection)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """For making many objects that stay: the collector would go through them again and again meanwhile."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _after(view: View, notes: list[Note], total: int) -> View:

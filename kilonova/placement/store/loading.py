@@ -42,11 +42,10 @@ _IN_TREES = _PROVIDERS.where(resource_providers.c.root_id.in_(_ids))
 _INVENTORIES_OF = _INVENTORIES.where(inventories.c.provider_id.in_(_ids))
 _TRAITS_OF = _TRAITS.where(provider_traits.c.provider_id.in_(_ids))
 _AGGREGATES_OF = _AGGREGATES.where(provider_aggregates.c.provider_id.in_(_ids))
-_GENERATIONS_OF = sa.select(resource_providers.c.id, resource_providers.c.generation).where(
-    resource_providers.c.id.in_(_ids)
-)
-_USED_OF = sa.select(inventories.c.provider_id, inventories.c.class_id, inventories.c.used).where(
-    inventories.c.provider_id.in_(_ids)
+_USED_OF = (
+    sa.select(resource_providers.c.id, resource_providers.c.generation, inventories.c.class_id, inventories.c.used)
+    .outerjoin_from(resource_providers, inventories, inventories.c.provider_id == resource_providers.c.id)
+    .where(resource_providers.c.id.in_(_ids))
 )
 _CHECKSUM = sa.select(
     sa.select(sa.func.count(resource_providers.c.id)).scalar_subquery(),
@@ -84,11 +83,10 @@ def usages(connection: Connection, touched: Collection[int]) -> dict[int, Usage]
     """Generation and use of some providers."""
     found: dict[int, tuple[int, dict[int, int]]] = {}
     for ids in _chunks(touched):
-        for id_, generation in connection.execute(_GENERATIONS_OF, {"ids": ids}):
-            found[id_] = generation, {}
-        for id_, class_id, used in connection.execute(_USED_OF, {"ids": ids}):
-            if id_ in found:
-                found[id_][1][class_id] = used
+        for id_, generation, class_id, used in connection.execute(_USED_OF, {"ids": ids}):
+            by_class = found.setdefault(id_, (generation, {}))[1]
+            if class_id is not None:
+                by_class[class_id] = used
     return {**found}
 
 

@@ -30,7 +30,7 @@ class Names:
     trait_ids: dict[str, int]
     trait_names: dict[int, str]
     trait_stamps: dict[str, datetime]
-    type_names: dict[int, str]
+    type_ids: dict[str, int]
 
 
 _CLASSES = sa.select(resource_classes.c.id, resource_classes.c.name, resource_classes.c.updated_at).order_by(
@@ -53,13 +53,15 @@ def load(connection: Connection) -> Names:
         {name: id_ for id_, name, _ in known},
         {id_: name for id_, name, _ in known},
         {name: at for _, name, at in known},
-        {row.id: row.name for row in connection.execute(_TYPES)},
+        {row.name: row.id for row in connection.execute(_TYPES)},
     )
 
 
-def consumer_type_id(transaction: Transaction, name: str) -> int:
-    """The id of a consumer type, created on first use."""
-    found = transaction.connection.execute(_TYPE_BY_NAME, {"n": name}).scalar()
+def consumer_type_id(transaction: Transaction, held: Names, name: str) -> int:
+    """The id of a consumer type, created on first use. held: a catalogue, which may be old: no type ever goes."""
+    found = held.type_ids.get(name)
+    if found is None:
+        found = transaction.connection.execute(_TYPE_BY_NAME, {"n": name}).scalar()
     if found is None:
         found = inserted(_CREATE_TYPE, transaction.connection, {"name": name})
         transaction.touch_names()

@@ -46,10 +46,11 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class ProviderHold:
-    """What one consumer has of the provider asked about."""
+    """What one consumer has of the provider asked about, written all at once."""
 
     consumer: str
     generation: int
+    updated_at: datetime
     resources: dict[str, int]
 
 
@@ -82,7 +83,9 @@ _OF_CONSUMER = (
     .order_by(allocations.c.id)
 )
 _OF_PROVIDER = (
-    sa.select(consumers.c.uuid, consumers.c.generation, resource_classes.c.name, allocations.c.used)
+    sa.select(
+        consumers.c.uuid, consumers.c.generation, allocations.c.updated_at, resource_classes.c.name, allocations.c.used
+    )
     .select_from(allocations)
     .join(resource_classes, resource_classes.c.id == allocations.c.class_id)
     .join(consumers, consumers.c.id == allocations.c.consumer_id)
@@ -137,8 +140,8 @@ def consumer(connection: Connection, uuid: str) -> Consumer | None:
 def holders(connection: Connection, provider_id: int) -> list[ProviderHold]:
     """Everybody who has something of a provider."""
     found: dict[str, ProviderHold] = {}
-    for uuid, generation, class_name, used in connection.execute(_OF_PROVIDER, {"p": provider_id}):
-        hold = found.setdefault(uuid, ProviderHold(uuid, generation, {}))
+    for uuid, generation, at, class_name, used in connection.execute(_OF_PROVIDER, {"p": provider_id}):
+        hold = found.setdefault(uuid, ProviderHold(uuid, generation, at, {}))
         hold.resources[class_name] = used
     return list(found.values())
 

@@ -17,7 +17,10 @@ from sqlalchemy import exc
 from sqlalchemy.engine import Connection
 
 from kilonova.core import clock, ids
+from kilonova.core.errors import Conflict
+from kilonova.core.metrics import OFF, Meters
 from kilonova.placement.errors import ConcurrentUpdate
+from kilonova.placement.metrics import CONFLICTS, conflict_kind
 from kilonova.placement.store import changes
 from kilonova.placement.store.changes import What
 from kilonova.sql.engine import Database
@@ -111,8 +114,8 @@ class Notes:
 class Writer:
     """Runs write transactions on one placement database."""
 
-    def __init__(self, database: Database, *, retries: int = RETRIES) -> None:
-        self.database = database
+    def __init__(self, database: Database, *, retries: int = RETRIES, meters: Meters = OFF) -> None:
+        self.database, self.meters = database, meters
         self.notes = Notes()
         self._retries = retries
 
@@ -125,10 +128,15 @@ class Writer:
         for attempt in range(1, self._retries + 1):
             try:
                 return self._once(work)
+            except Conflict as error:
+                self.meters.record(CONFLICTS, 1, conflict_kind(error))
+                raise
             except (Race, exc.DBAPIError) as error:
                 if not _retryable(error):
                     raise
-                if attempt == self._retries:
+                last = attempt == self._retries
+                self.meters.record(CONFLICTS, 1, "lost" if last else "race")
+                if last:
                     raise ConcurrentUpdate(_LOST) from error
                 clock.sleep(ids.uniform(0.0, 0.002 * attempt))
         raise AssertionError("unreachable")

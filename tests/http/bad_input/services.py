@@ -61,6 +61,7 @@ def _placement(document: Any) -> str:
 TARGETS = (
     Target("compute", "/compute/v2.1", "kilonova.api.compute.rows", ("2.1", "2.104"), _named),
     Target("placement", "/placement", "kilonova.placement.app", ("1.0", "1.39"), _placement),
+    Target("scheduler", "/scheduler", "kilonova.api.scheduler.app", ("1.0",), _named),
     Target("identity", "/identity", "kilonova.embedded.identity.app", (None,), lambda d: str(d["error"]["message"])),
     Target("image", "/image", "kilonova.embedded.images.app", (None,), _images),
     Target(

@@ -13,9 +13,11 @@ from tests.http.compute.cloud import BASE, Client, boot, remove
 
 LISTS = {
     "compute": "/servers", "placement": "/resource_providers", "identity": "/v3/projects", "image": "/v2/images",
-    "network": "/v2.0/networks", "volume": "/v3/volumes",
+    "network": "/v2.0/networks", "volume": "/v3/volumes", "scheduler": "/decisions",
 }  # fmt: skip
-"""A path of each service that lists with GET and creates with POST."""
+"""A path of each service that lists with GET."""
+POSTED = LISTS | {"scheduler": "/simulate"}
+"""A path of each service that takes a POST."""
 
 by_service = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
 
@@ -44,20 +46,20 @@ def test_a_body_that_is_too_large_is_refused_before_the_token_is_looked_at(targe
 
 @by_service
 def test_a_body_of_just_the_limit_is_read(target: Target, demo: Client) -> None:
-    status, _, _ = ask(demo, target, "POST", LISTS[target.name], b" " * 114_688)
+    status, _, _ = ask(demo, target, "POST", POSTED[target.name], b" " * 114_688)
     assert status in (400, 403)
 
 
 @by_service
 def test_a_token_is_asked_for_before_the_body_is_looked_at(target: Target, demo: Client) -> None:
-    status, _, headers = ask(demo, target, "POST", LISTS[target.name], b"{", token="")
+    status, _, headers = ask(demo, target, "POST", POSTED[target.name], b"{", token="")
     assert status == 401
     assert headers["www-authenticate"].startswith("Keystone uri=")
 
 
 @by_service
 def test_another_content_type_is_unsupported(target: Target, admin: Client) -> None:
-    status, document, _ = ask(admin, target, "POST", LISTS[target.name], b"<a/>", Content_Type="application/xml")
+    status, document, _ = ask(admin, target, "POST", POSTED[target.name], b"<a/>", Content_Type="application/xml")
     assert status == 415
     assert target.message(document)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import pytest
 
-from kilonova.core import ids
+from kilonova.core import clock, ids
 from tests.http.placement.conftest import Client, allocation
 
 
@@ -213,3 +214,14 @@ def test_a_reshape_that_fails_changes_nothing(client: Client) -> None:
     attempt("placement.resource_provider.not_found", 400, inventories=nobody)
     old = {root: {"resource_provider_generation": 1, "inventories": {"VCPU": {"total": 4}, "DISK_GB": {"total": 100}}}}
     attempt("placement.concurrent_update", 409, inventories=old)
+
+
+def test_the_allocations_of_a_provider_are_as_old_as_the_newest_of_them(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = client.provider("host", VCPU=4)
+    monkeypatch.setattr(clock, "utcnow", lambda: datetime(2030, 5, 6, 7, 8, 9))
+    assert client.claim(ids.new_uuid(), **{host: {"VCPU": 1}}).status == 204
+    monkeypatch.setattr(clock, "utcnow", lambda: datetime(2031, 5, 6, 7, 8, 9))
+    found = client("GET", f"/resource_providers/{host}/allocations")
+    assert found.headers["last-modified"] == "Mon, 06 May 2030 07:08:09 GMT"

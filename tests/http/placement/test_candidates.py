@@ -149,6 +149,8 @@ def test_a_bad_query_is_refused(client: Client, query: str) -> None:
         ("resources=VCPU:1&root_required=HW_CPU_X86_AVX2,!HW_CPU_X86_AVX2", "bad_value"),
         ("resources=VCPU:1&same_subtree=_A", "bad_value"),
         ("required_A=HW_CPU_X86_AVX2&same_subtree=_A", "missing_value"),
+        ("required=HW_CPU_X86_AVX2", "missing_value"),
+        ("limit=1", "missing_value"),
     ],
 )
 def test_a_refused_query_has_its_code(client: Client, query: str, code: str) -> None:

@@ -133,7 +133,7 @@ def test_a_child_becomes_a_root_from_1_37_on(client: Client) -> None:
         {}, {"name": ""}, {"name": "x" * 201}, {"name": 5}, {"name": None}, [], 7,
         {"name": "x", "uuid": "cow"}, {"name": "x", "cow": 1}, {"name": "x", "parent_provider_uuid": "cow"},
         {"name": "x", "parent_provider_uuid": "99999999-9999-4999-8999-999999999999"},
-        b"{", b"", b"\xff", b'{"name": "x"} trailing',
+        b"{", b"\xff", b'{"name": "x"} trailing',
     ],
 )  # fmt: skip
 def test_a_bad_provider_is_refused_and_nothing_is_made(client: Client, body: object) -> None:
@@ -143,7 +143,34 @@ def test_a_bad_provider_is_refused_and_nothing_is_made(client: Client, body: obj
     assert client("GET", "/resource_providers").json == {"resource_providers": []}
 
 
+def test_a_provider_that_is_not_there_counts_more_than_what_is_wrong_with_the_body(client: Client) -> None:
+    nowhere = "/resource_providers/99999999-9999-4999-8999-999999999999"
+    for method, path in (("PUT", ""), ("PUT", "/aggregates"), ("PUT", "/inventories"), ("POST", "/inventories"),
+                         ("PUT", "/inventories/VCPU")):  # fmt: skip
+        assert client(method, nowhere + path, b"{").status == 404
+        assert client.by(roles=["member"])(method, nowhere + path, b"{").status == 403
+
+
+def test_what_is_wrong_is_said_in_one_line(client: Client) -> None:
+    aggregates = {"aggregates": ["cow"], "resource_provider_generation": 0}
+    for method, path, body in (
+        ("PUT", f"/resource_providers/{client.provider('host')}/aggregates", aggregates),
+        ("PUT", "/resource_classes/cow", None),
+        ("POST", "/resource_classes", {"name": "cow"}),
+    ):
+        said = client(method, path, body).error["detail"]
+        assert said.startswith("JSON does not validate: 'cow'")
+        assert "\n" not in said
+
+
+def test_a_body_is_ignored_where_none_belongs(client: Client) -> None:
+    assert client("GET", "/resource_providers", b"{").status == 200
+
+
 def test_wrong_methods_paths_types_and_accepts(client: Client) -> None:
+    assert client("POST", "/resource_providers", b"").status == 415
+    assert client("POST", "/resource_providers", b"", CONTENT_TYPE="application/json").status == 400
+    assert client("GET", "/nowhere", OPENSTACK_API_VERSION="placement 1.400").status == 406
     wrong = client("DELETE", "/resource_providers")
     assert wrong.status == 405
     assert set(wrong.headers["allow"].split(", ")) == {"GET", "POST"}

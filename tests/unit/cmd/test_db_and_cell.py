@@ -376,8 +376,10 @@ def test_nova_manage_is_the_same_under_the_names_that_scripts_know(site: Site) -
 
 
 def test_nova_manage_says_what_there_is_not(site: Site) -> None:
-    site.manage("placement", "audit", "--verbose", code=2)
-    assert "There is no placement here" in site.err
+    site.manage("limits", "migrate_to_unified_limits", code=2)
+    assert "There is no limits here" in site.err
+    site.manage("placement", "audit", "--verbose", code=1)  # it is there, its database is not
+    assert "has no tables yet" in site.err
     with pytest.raises(SystemExit) as left:
         site.manage("db", "archive_deleted_rows")
     assert left.value.code == 2

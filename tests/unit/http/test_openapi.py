@@ -128,7 +128,7 @@ def test_actions_that_answer_differently_are_named_with_their_code() -> None:
         Op("POST", "/x/action", lambda req: None, action="b", ok=200),
         Op("POST", "/x/action", lambda req: None, action="late", since="2.104"),
     )
-    found = document("t", "/", rows, VERSIONS, parse("2.103"))["paths"]["/x/action"]["post"]
+    found = document("t", "/", rows, VERSIONS, parse("2.103"), fault={})["paths"]["/x/action"]["post"]
     bodies = found["requestBody"]["content"]["application/json"]["schema"]["oneOf"]
     assert found["responses"]["202"]["description"] == "Accepted: a"
     assert found["responses"]["409"]["description"] == "Conflict: a"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,8 +60,16 @@ STEPS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 """Name, status, and what makes a request fail there, in the order of the checks."""
 
 
-def put(**wrong: Any) -> Any:
-    service = app(*ROWS, policy=wrong.pop("policy", Allow("change", "stop")))
+BODY_LAST = (
+    "no token", "no route", "malformed version", "other project", "not at this version", "media type", "policy",
+    "bad query", "not found", "broken JSON", "bad body", "state",
+)  # fmt: skip
+"""The same names in the order of a service that looks at the body last, for a row with its policy first."""
+
+
+def put(*, body_last: bool = False, **wrong: Any) -> Any:
+    rows = tuple(replace(row, policy_first=body_last) for row in ROWS)
+    service = app(*rows, policy=wrong.pop("policy", Allow("change", "stop")), body_last=body_last)
     request: dict[str, Any] = {"path": "/things/1", "body": GOOD, "version": "2.10", "Content_Type": "application/json"}
     request |= wrong
     return ask(service, "PUT", request.pop("path"), request.pop("body"), **request)
@@ -73,14 +82,31 @@ def test_a_request_with_nothing_wrong_succeeds() -> None:
 
 @pytest.mark.parametrize("first", range(len(STEPS)), ids=[name for name, _, _ in STEPS])
 def test_the_first_wrong_thing_decides(first: int) -> None:
-    name, status, wrong = STEPS[first]
-    alone = put(**wrong)
+    decides(STEPS[first:], body_last=False)
+
+
+@pytest.mark.parametrize("first", BODY_LAST)
+def test_the_first_wrong_thing_decides_where_the_body_is_last(first: str) -> None:
+    known = {step[0]: step for step in STEPS}
+    assert set(BODY_LAST) == set(known)
+    decides(tuple(known[name] for name in BODY_LAST[BODY_LAST.index(first) :]), body_last=True)
+
+
+def decides(steps: tuple[tuple[str, int, dict[str, Any]], ...], *, body_last: bool) -> None:
+    name, status, wrong = steps[0]
+    alone = put(body_last=body_last, **wrong)
     assert alone.status == status
-    for other, _, later in STEPS[first + 1 :]:
+    for other, _, later in steps[1:]:
         if set(wrong) & set(later):
             continue
-        both = put(**(later | wrong))
+        both = put(body_last=body_last, **(later | wrong))
         assert (both.status, both.data) == (alone.status, alone.data), f"{name} comes before {other}"
+
+
+def test_where_the_body_is_last_it_has_to_say_what_it_is() -> None:
+    assert put(body_last=True, Content_Type="").status == 400
+    assert put(body_last=True, Content_Type="", body=b"").status == 415
+    assert put(Content_Type="").status == 200
 
 
 def test_an_unmatched_path_answers_without_version_headers() -> None:

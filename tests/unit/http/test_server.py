@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kilonova.core import clock
-from kilonova.http.server import HttpServer
+from kilonova.http.server import HttpServer, _listeners
 
 
 class App:
@@ -99,3 +99,22 @@ def test_a_name_with_several_addresses_is_served_at_each_and_stops_as_quickly(
     assert clock.monotonic() - began < 2
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.2", port), timeout=1)
+
+
+def test_a_thread_that_is_awake_when_it_is_to_stop_closes_nothing_too_early(
+    server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = _listeners(server._sockets)[0].trigger
+    pull = type(trigger)._physical_pull
+
+    def late(self: Any) -> None:
+        """Something else wakes the thread first, and it has time to do what waits for it."""
+        pull(self)
+        thread = server._thread
+        assert thread is not None
+        thread.join(0.2)
+        pull(self)
+
+    monkeypatch.setattr(type(trigger), "_physical_pull", late)
+    server.stop()
+    assert not server._sockets

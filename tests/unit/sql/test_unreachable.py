@@ -7,6 +7,7 @@ import threading
 import pytest
 import sqlalchemy as sa
 
+from kilonova.core import clock
 from kilonova.db import api_schema
 from kilonova.db.api_schema import quota_locks
 from kilonova.sql.engine import Database, unreachable
@@ -62,3 +63,30 @@ def test_a_connection_that_is_cut_is_a_database_that_is_not_there(shared: Shared
 def test_what_mariadb_refuses_says_nothing_of_the_database(number: int, away: bool) -> None:
     cause = Exception(number, "words")
     assert unreachable(sa.exc.OperationalError("UPDATE", {}, cause)) is away
+
+
+@pytest.mark.parametrize(("kind", "own"), [("postgresql", "pg_backend_pid()"), ("mariadb", "connection_id()")])
+def test_a_connection_that_broke_while_it_rested_is_not_lent(shared: Shared, kind: str, own: str) -> None:
+    database = shared.empty(kind, "api", api_schema.metadata)
+    killer = Database(database.url.render_as_string(hide_password=False), pool_size=1)
+    for lend in (database.read, database.write):
+        with lend() as connection:
+            number = connection.execute(sa.text(f"SELECT {own}")).scalar()
+        with killer.read() as connection:
+            kill = f"SELECT pg_terminate_backend({number})" if kind == "postgresql" else f"KILL {number}"
+            connection.execute(sa.text(kill))
+        before = clock.install(_Later(clock.monotonic() + 60))
+        try:
+            with lend() as connection:
+                assert connection.execute(sa.text(f"SELECT {own}")).scalar() != number
+        finally:
+            clock.install(before)
+    killer.dispose()
+
+
+class _Later(clock.SystemClock):
+    def __init__(self, now: float) -> None:
+        self._now = now
+
+    def monotonic(self) -> float:
+        return self._now

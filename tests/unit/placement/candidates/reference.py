@@ -12,9 +12,7 @@ Found = tuple[tuple[str, ...], ...]
 
 def find(providers: list[Facts], query: Query, sharing: int | None) -> set[tuple[str, ...]]:
     """The uuids per slot of every candidate."""
-    slots = []
-    for group in query.groups:
-        slots += [(group, group.resources)] if group.suffix else [(group, (need,)) for need in group.resources]
+    slots = _slots(query)
     world = {facts.id: facts for facts in providers}
     found: set[tuple[str, ...]] = set()
     for anchor in providers:
@@ -23,10 +21,35 @@ def find(providers: list[Facts], query: Query, sharing: int | None) -> set[tuple
         scope = [facts for facts in providers if _in_scope(anchor, facts, world, sharing)]
         if not _root_fits(world[anchor.root_id], query):
             continue
-        for choice in product(scope, repeat=len(slots)):
-            if _valid(choice, slots, query, world, sharing):
+        options = [[facts for facts in scope if _fits(facts, group, needs, world, sharing)] for group, needs in slots]
+        for choice in product(*options):
+            if _amounts_fit(choice, slots, world) and _together(choice, slots, query, world):
                 found.add(tuple(facts.uuid for facts in choice))
     return found
+
+
+def is_candidate(providers: list[Facts], query: Query, sharing: int | None, uuids: tuple[str, ...]) -> bool:
+    """Whether these providers, one per slot, are a candidate of one of their own trees."""
+    world = {facts.id: facts for facts in providers}
+    named = {facts.uuid: facts for facts in providers}
+    choice = tuple(named[uuid] for uuid in uuids)
+    slots = _slots(query)
+    if not all(_fits(one, group, needs, world, sharing) for one, (group, needs) in zip(choice, slots, strict=True)):
+        return False
+    if not _amounts_fit(choice, slots, world) or not _together(choice, slots, query, world):
+        return False
+    anchors = {world[facts.root_id].id: world[facts.root_id] for facts in choice}.values()
+    return any(
+        _root_fits(anchor, query) and all(_in_scope(anchor, facts, world, sharing) for facts in choice)
+        for anchor in anchors
+    )
+
+
+def _slots(query: Query) -> list[tuple[Group, tuple[tuple[int, int], ...]]]:
+    slots = []
+    for group in query.groups:
+        slots += [(group, group.resources)] if group.suffix else [(group, (need,)) for need in group.resources]
+    return slots
 
 
 def _in_scope(anchor: Facts, facts: Facts, world: dict[int, Facts], sharing: int | None) -> bool:
@@ -40,23 +63,27 @@ def _root_fits(root: Facts, query: Query) -> bool:
     return query.root_required <= set(root.traits) and not query.root_forbidden & set(root.traits)
 
 
-def _valid(choice, slots, query, world, sharing) -> bool:  # type: ignore[no-untyped-def]
-    sums: dict[tuple[int, int], int] = {}
-    for facts, (group, needs) in zip(choice, slots, strict=True):
-        for class_id, amount in needs:
-            if class_id not in facts.inventories:
-                return False
-            _, _, low, _, step = facts.inventories[class_id]
-            if amount < low or amount % step:
-                return False
-            sums[facts.id, class_id] = sums.get((facts.id, class_id), 0) + amount
-        if not _conditions(facts, group, world, sharing):
+def _fits(facts: Facts, group: Group, needs, world: dict[int, Facts], sharing: int | None) -> bool:  # type: ignore[no-untyped-def]
+    """Whether a provider may serve a slot, whatever serves the others."""
+    for class_id, amount in needs:
+        if class_id not in facts.inventories:
             return False
+        _, _, low, _, step = facts.inventories[class_id]
+        if amount < low or amount % step:
+            return False
+    return _conditions(facts, group, world, sharing)
+
+
+def _amounts_fit(choice, slots, world) -> bool:  # type: ignore[no-untyped-def]
+    sums: dict[tuple[int, int], int] = {}
+    for facts, (_, needs) in zip(choice, slots, strict=True):
+        for class_id, amount in needs:
+            sums[facts.id, class_id] = sums.get((facts.id, class_id), 0) + amount
     for (id_, class_id), amount in sums.items():
         capacity, used, _, high, _ = world[id_].inventories[class_id]
         if used + amount > capacity or amount > high:
             return False
-    return _together(choice, slots, query, world)
+    return True
 
 
 def _conditions(facts: Facts, group: Group, world: dict[int, Facts], sharing: int | None) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kilonova.placement.candidates import arrange, search
-from kilonova.placement.candidates.snapshot import Facts, Snapshot, checksum
+from kilonova.placement.candidates.snapshot import Facts, Rows, Snapshot, checksum
 from tests.unit.placement.candidates.worlds import SHARES, queries, worlds
 
 fuzz = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
@@ -43,6 +43,41 @@ def test_changes_give_the_same_answers_as_building_anew(history: list[list[Facts
     assert checksum(snapshot) == checksum(fresh)
     assert snapshot.flat == fresh.flat
     assert _seen(snapshot, query) == _seen(fresh, query)
+
+
+@fuzz
+@given(worlds(), worlds(size=9), queries(), st.data())
+def test_an_edit_in_place_equals_building_anew_and_never_changes_the_old_snapshot(
+    world: list[Facts], other: list[Facts], query: object, data: st.DataObject
+) -> None:
+    snapshot = arrange.build(world)
+    before, seen = checksum(snapshot), _seen(snapshot, query)
+    root = data.draw(st.sampled_from(world)).root_id
+    looks = {one.id: data.draw(st.sampled_from(other)) for one in world if one.root_id == root}
+    after = [
+        replace(one, generation=9, inventories=look.inventories, traits=look.traits, aggregates=look.aggregates)
+        if (look := looks.get(one.id)) else one
+        for one in world
+    ]  # fmt: skip
+    edited = arrange.change(snapshot, [one for one in after if one.root_id == root], ())
+    fresh = arrange.build(after)
+    assert len(edited) == len(snapshot)
+    assert (checksum(snapshot), _seen(snapshot, query)) == (before, seen)
+    assert (checksum(edited), _seen(edited, query)) == (checksum(fresh), _seen(fresh, query))
+    assert {name: _ids(edited, rows) for name, rows in edited.aggregates.items()} == {
+        name: _ids(fresh, rows) for name, rows in fresh.aggregates.items()
+    }
+    assert edited.columns.keys() == fresh.columns.keys()
+    for class_id, column in fresh.columns.items():
+        mine = edited.columns[class_id]
+        assert (mine.low_max, mine.high_min, mine.plain) == (column.low_max, column.high_min, column.plain)
+        assert dict(zip(_ids(edited, mine.rows), mine.room.tolist(), strict=True)) == dict(
+            zip(_ids(fresh, column.rows), column.room.tolist(), strict=True)
+        )
+
+
+def _ids(snapshot: Snapshot, rows: Rows) -> list[int]:
+    return [snapshot.shown[row].id for row in rows.tolist()]  # type: ignore[union-attr]
 
 
 @fuzz

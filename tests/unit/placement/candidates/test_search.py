@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kilonova.placement.candidates import arrange, join, search
+from kilonova.placement.candidates import arrange, join, problem, search
 from kilonova.placement.candidates.request import Answers, Group, Query
 from kilonova.placement.candidates.snapshot import Facts, Snapshot
 from tests.unit.placement.candidates import reference
@@ -71,6 +71,35 @@ def test_a_limit_gives_that_many_of_the_answers_or_all(
         found = _uuids(snapshot, search.find(snapshot, replace(query, limit=limit), sharing=SHARES))
     assert len(found) == len(set(found)) == min(limit, len(every))
     assert set(found) <= every
+
+
+@both_ways
+@fuzz
+@given(world=worlds(), query=queries(), steps=st.integers(0, 60))
+def test_a_search_that_is_cut_gives_answers_all_the_same_and_says_so(
+    small: int, world: list[Facts], query: Query, steps: int
+) -> None:
+    snapshot = arrange.build(world)
+    every = reference.find(world, query, SHARES)
+    with patch.object(join, "SMALL", small), patch.object(join, "_CHUNK_ROWS", 4):
+        answers = search.find(snapshot, replace(query, steps=steps), sharing=SHARES)
+    found = _uuids(snapshot, answers)
+    assert len(found) == len(set(found))
+    assert set(found) <= every
+    assert answers.cut or set(found) == every
+
+
+@both_ways
+@fuzz
+@given(world=worlds(), query=queries())
+def test_what_is_laid_out_in_two_passes_gives_the_same_answers(
+    small: int, world: list[Facts], query: Query
+) -> None:
+    snapshot = arrange.build(world)
+    with patch.object(join, "SMALL", small), patch.object(problem, "MOST_PAIRS", 0):
+        found = _uuids(snapshot, search.find(snapshot, query, sharing=SHARES))
+    assert len(found) == len(set(found))
+    assert set(found) == reference.find(world, query, SHARES)
 
 
 def _host(id_: int, children: int, room: int) -> list[Facts]:
