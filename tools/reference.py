@@ -1,4 +1,4 @@
-"""Writes docs/reference/ from the declared rows: operations, states, configuration, policies, calls.
+"""Writes docs/reference/ from the declared rows: operations, states, configuration, policies, calls, metrics.
 
     python -m tools.reference
 
@@ -15,16 +15,20 @@ from typing import Any
 
 import msgspec
 
+from kilonova.api.scheduler import app as scheduler_api
+from kilonova.api.scheduler import policy as scheduler_policy
 from kilonova.bus import calls
 from kilonova.bus.calls import Call
 from kilonova.compute.actions import ACTIONS, ANY, NONE, Action
 from kilonova.conf.load import APPLICATIONS
 from kilonova.core import states
+from kilonova.core.metrics import Metric
 from kilonova.http.op import Op
 from kilonova.http.policy import Rule, compute_rules
 from kilonova.http.versions import ALWAYS, Since, show
 from kilonova.placement.app import OPS
 from kilonova.placement.policy import rules as placement_rules
+from kilonova.wiring.metrics import TABLES
 
 FOLDER = Path(__file__).parents[1] / "docs/reference"
 NOTICE = "<!-- Made by `make docs` from the declared rows. Changes made here are lost. -->"
@@ -32,6 +36,7 @@ NOTICE = "<!-- Made by `make docs` from the declared rows. Changes made here are
 SERVICES = (
     ("Compute", "/compute/v2.1", "kilonova.api.compute.rows"),
     ("Placement", "/placement", "kilonova.placement.app"),
+    ("Scheduler", "/scheduler", "kilonova.api.scheduler.app"),
     ("Identity (embedded)", "/identity", "kilonova.embedded.identity.app"),
     ("Images (embedded)", "/image", "kilonova.embedded.images.app"),
     ("Network (embedded)", "/networking", "kilonova.embedded.network.app"),
@@ -50,6 +55,7 @@ def pages() -> dict[str, str]:
         "configuration.md": configuration,
         "policies.md": policies,
         "calls.md": messages,
+        "metrics.md": numbers,
     }
     return {name: "\n".join((NOTICE, "", *make())).rstrip() + "\n" for name, make in made.items()}
 
@@ -202,7 +208,10 @@ def policies() -> Iterator[str]:
     yield "# Policies"
     yield ""
     yield "Rules and their defaults; a `policy.yaml` overrides them (`[oslo_policy]policy_file`)."
-    found: dict[str, tuple[Rule, ...]] = {"Compute": compute_rules(), "Placement": placement_rules(OPS)}
+    found: dict[str, tuple[Rule, ...]] = {
+        "Compute": compute_rules(), "Placement": placement_rules(OPS),
+        "Scheduler": scheduler_policy.rules(scheduler_api.OPS),
+    }  # fmt: skip
     for service, rules in found.items():
         yield from ("", f"## {service}", "")
         yield from table(
@@ -244,6 +253,20 @@ def _field(field: msgspec.structs.FieldInfo) -> Row:
     if isinstance(field.type, type) and not getattr(field.type, "__args__", None):
         kind = field.type.__name__
     return f"`{field.name}`", f"`{re.sub(r'typing[.]|kilonova[.][a-z_.]+[.]', '', kind)}`", default
+
+
+def numbers() -> Iterator[str]:
+    """Every metric."""
+    yield "# Metrics"
+    yield ""
+    yield "What `/metrics` tells, in Prometheus' format. [What to watch](../operate/metrics.md)."
+    for title, rows in TABLES.items():
+        yield from ("", f"## {title}", "")
+        yield from table(("Metric", "Kind", "Labels", "Meaning"), map(_metric, rows))
+
+
+def _metric(row: Metric) -> Row:
+    return f"`{row.name}`", row.kind, ", ".join(f"`{label}`" for label in row.labels), row.help
 
 
 def table(head: Iterable[str], rows: Iterable[Row]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from kilonova.agent import inventory
+from kilonova.agent.claims import NOTHING, Claims
 from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import AgentState
 from kilonova.bus import calls
@@ -39,10 +40,12 @@ class Reporter:
     """The agent's voice towards the conductor. Raises what `Bus.call` raises; nothing is lost then, only late."""
 
     def __init__(
-        self, agent: str, epoch: int, bus: Bus, driver: Driver, state: AgentState, settings: AgentSettings
-    ) -> None:
+        self, agent: str, epoch: int, bus: Bus, driver: Driver, state: AgentState, settings: AgentSettings,
+        claims: Claims,
+    ) -> None:  # fmt: skip
         self._agent, self._epoch, self._bus, self._state, self._settings = agent, epoch, bus, state, settings
-        self._inventory = need(driver, Inventory)
+        self._inventory, self._claims = need(driver, Inventory), claims
+        self._sending = threading.Lock()
         self._prints = state.prints("report")
         self._lock = threading.Lock()
         self._changed: set[str] = set()
@@ -83,15 +86,19 @@ class Reporter:
     def tell(self, hosts: Sequence[str], *, always: bool = False) -> Iterator[Told]:
         """Report those of the hosts whose record changed, or all of them; one answer for each batch."""
         for start in range(0, len(hosts), BATCH):
-            batch = self._records(hosts[start : start + BATCH], always=always)
-            if batch:
-                yield self._send(batch)
+            with self._sending:  # a record must not overtake a newer one of the same host
+                batch = self._records(hosts[start : start + BATCH], always=always)
+                told = self._send(batch) if batch else None
+            if told is not None:
+                yield told
 
     def _records(self, hosts: Sequence[str], *, always: bool) -> list[tuple[HostReport, bytes]]:
-        usage = self._inventory.usage(hosts)
+        usage, left = self._inventory.usage(hosts), self._claims.left(hosts)
         batch = []
         for host in hosts:
-            record = inventory.host_report(self._inventory.facts(host), usage.get(host, _EMPTY), self._settings)
+            record = inventory.host_report(
+                self._inventory.facts(host), usage.get(host, _EMPTY), self._settings, left.get(host, NOTHING)
+            )
             mark = inventory.report_print(record)
             if always or self._prints.get(host) != mark:
                 batch.append((record, mark))

@@ -12,19 +12,20 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from kilonova.agent.claims import Claims
 from kilonova.agent.dispatch import Dispatch
 from kilonova.agent.periodic import Task, Timetable
 from kilonova.agent.reports import Reporter, Told
 from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import AgentState
 from kilonova.agent.tracker import FIRST, Providers, Tracker
-from kilonova.agent.verbs import VERBS, console_output, list_guests
+from kilonova.agent.verbs import console_output, list_guests, verbs
 from kilonova.bus import calls
 from kilonova.bus.bus import Bus, Handler
 from kilonova.bus.calls import ConsoleOutput, ConsoleText, GuestList, Guests, Refresh, RemoveGuests
 from kilonova.core import clock
 from kilonova.core.context import Context
-from kilonova.core.errors import Conflict, Unavailable
+from kilonova.core.errors import Conflict, KilonovaError, Unavailable
 from kilonova.virt.driver import Driver, Inventory, Lifecycle, need
 
 LOG = logging.getLogger(__name__)
@@ -53,9 +54,10 @@ class Agent:
         self._state = AgentState(state_dir)
         self.epoch = self._state.begin()
         self._hosts: Sequence[str] = need(driver, Inventory).hosts()
-        self._reporter = Reporter(agent_id, self.epoch, bus, driver, self._state, settings)
+        self._claims = Claims(driver, settings)
+        self._reporter = Reporter(agent_id, self.epoch, bus, driver, self._state, settings, self._claims)
         self._tracker = Tracker(placement, driver, self._state, settings)
-        self._dispatch = Dispatch(bus, driver, self._state, self._reporter.mark, settings.max_concurrent_builds)
+        self._dispatch = Dispatch(bus, driver, self._state, self._moved, settings.max_concurrent_builds)
         self._timetable = Timetable(self._tasks())
         self._known = threading.Event()
         self._failures = 0
@@ -72,7 +74,7 @@ class Agent:
     def handlers(self) -> dict[str, Handler]:
         """What it answers, for `Bus.serve`."""
         return {
-            **self._dispatch.handlers(VERBS),
+            **self._dispatch.handlers(verbs(self._claims)),
             calls.console_output.name: self._console_output,
             calls.list_guests.name: self._list_guests,
             calls.remove_guests.name: self._remove_guests,
@@ -113,12 +115,23 @@ class Agent:
         for guest in asked.guests:
             LOG.warning("Guest %s on host %s is removed: its server is not there", guest.server, guest.host)
             need(self._driver, Lifecycle).destroy(guest.host, guest.server)
-            self._reporter.mark(guest.host)
+            self._moved(guest.host)
 
     def _refresh_hosts(self, _ctx: Context, asked: Refresh) -> None:
         with self._lock:
             self._refresh.update(asked.hosts or self._hosts)
         self._timetable.hasten("refresh")
+
+    def _moved(self, host: str) -> None:
+        """What guests hold of the host has changed: told with the next beat, and at once where guests have CPUs or
+        devices for themselves, of which the scheduler knows only what it is told.
+        """
+        self._reporter.mark(host)
+        if self._known.is_set() and self._claims.matters(host):
+            try:
+                self._note(self._reporter.tell_marked())
+            except KilonovaError as error:
+                LOG.debug("What %s has left is told with the next beat: %s", host, error.text)
 
     # -- by the clock
 

@@ -36,6 +36,12 @@ class Providers(Protocol):
 
     def list_providers(self, **filters: Any) -> list[dict[str, Any]]: ...
 
+    def delete_provider(self, uuid: str) -> bool: ...
+
+    def ensure_resource_class(self, name: str) -> None: ...
+
+    def ensure_trait(self, name: str) -> None: ...
+
     def inventory(self, uuid: str) -> tuple[dict[str, Any], int]: ...
 
     def set_inventory(self, uuid: str, inventory: dict[str, Any], generation: int) -> int: ...
@@ -49,6 +55,7 @@ class Tracker:
     """A queue of hosts to bring up to date and a few threads that exist only while it is not empty."""
 
     def __init__(self, placement: Providers, driver: Driver, state: AgentState, settings: AgentSettings) -> None:
+        """CardDivided, CpuSetsInvalid."""
         self._placement, self._state, self._settings = placement, state, settings
         self._inventory, self._capabilities = need(driver, Inventory), driver.capabilities()
         self._prints = state.prints("provider")
@@ -60,6 +67,8 @@ class Tracker:
         self._waiting = frozenset[str]()
         self._stopping = threading.Event()
         self.first_done = threading.Event()
+        for host in self._inventory.hosts()[:1]:
+            self._wanted(host)  # what cannot be offered at all is said at the start
 
     def start(self, hosts: Sequence[str]) -> None:
         """Compare with placement and begin; `first_done` is set when the first of them are done. May be retried."""
@@ -182,6 +191,7 @@ class Tracker:
         for attempt in range(_TRIES):
             try:
                 self._send(wanted)
+                self._send_cards(wanted)
                 break
             except Conflict:
                 if attempt == _TRIES - 1:
@@ -191,8 +201,26 @@ class Tracker:
         if self._wanted(host).fingerprint != wanted.fingerprint:  # disabled or enabled while it was being sent
             self._bring(host)
 
-    def _send(self, wanted: Provider) -> None:
-        generation = self._placement.ensure_provider(wanted.uuid, wanted.name)
+    def _send_cards(self, wanted: Provider) -> None:
+        """The providers below it, and those of cards that are offered no more away."""
+        if not self._settings.report_in_placement:
+            return
+        for card in wanted.children:
+            for name in filter(_is_custom, card.inventory):
+                self._placement.ensure_resource_class(name)
+            for name in filter(_is_custom, card.traits):
+                self._placement.ensure_trait(name)
+            self._send(card, wanted.uuid)
+        known = {card.uuid for card in wanted.children}
+        for row in self._placement.list_providers(in_tree=wanted.uuid):
+            if row["uuid"] not in known and row["name"].startswith(f"{wanted.name}_0"):  # a card's address follows
+                try:
+                    self._placement.delete_provider(row["uuid"])
+                except Conflict as error:
+                    LOG.error("The card %s is offered no more and still in use: %s", row["name"], error.text)
+
+    def _send(self, wanted: Provider, parent: str | None = None) -> None:
+        generation = self._placement.ensure_provider(wanted.uuid, wanted.name, parent)
         existing: dict[str, Any] = {}
         traits: list[str] = []
         if generation:  # a provider that was never changed has nothing to keep
@@ -204,6 +232,10 @@ class Tracker:
         names = inventory.with_traits(wanted, traits)
         if names != frozenset(traits):
             self._placement.set_traits(wanted.uuid, names, generation)
+
+
+def _is_custom(name: str) -> bool:
+    return name.startswith("CUSTOM_")
 
 
 def _same(sent: dict[str, dict[str, Any]], existing: dict[str, Any]) -> bool:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from kilonova.agent.claims import Claims
 from kilonova.bus import calls
 from kilonova.bus.calls import Call, ConsoleOutput, ConsoleText, Guest, GuestList, Guests
 from kilonova.virt.driver import Console, Driver, Inventory, Lifecycle, Storage, need
@@ -27,10 +29,17 @@ class Verb:
     moves_usage: bool = False
 
 
-def spawn(driver: Driver, asked: calls.Spawn) -> Result:
-    """`{power_state}` of the new guest."""
-    made = need(driver, Lifecycle).spawn(asked.ticket.host, asked.guest, paused=asked.paused)
-    return {"power_state": made.power_state}
+def spawn(claims: Claims, driver: Driver, asked: calls.Spawn) -> Result:
+    """`{power_state}` of the new guest, and `{numa_topology, pci_devices}` as far as it has something for itself."""
+    host = asked.ticket.host
+    with claims.made(host, asked.guest, asked.limits, asked.devices_from) as guest:
+        made = need(driver, Lifecycle).spawn(host, guest, paused=asked.paused)
+    result: Result = {"power_state": made.power_state}
+    if guest.numa_topology:
+        result["numa_topology"] = guest.numa_topology
+    if guest.pci_devices:
+        result["pci_devices"] = list(guest.pci_devices)
+    return result
 
 
 def destroy(driver: Driver, asked: calls.Destroy) -> Result:
@@ -72,9 +81,11 @@ def list_guests(driver: Driver, asked: GuestList) -> Guests:
     ))  # fmt: skip
 
 
-VERBS: tuple[Verb, ...] = (
-    Verb(calls.guest_spawn, spawn, build=True, moves_usage=True),
-    Verb(calls.guest_destroy, destroy, moves_usage=True),
-    Verb(calls.guest_power, power),
-    Verb(calls.guest_disk, disk),
-)
+def verbs(claims: Claims) -> tuple[Verb, ...]:
+    """All rows. claims: what guests have for themselves."""
+    return (
+        Verb(calls.guest_spawn, partial(spawn, claims), build=True, moves_usage=True),
+        Verb(calls.guest_destroy, destroy, moves_usage=True),
+        Verb(calls.guest_power, power),
+        Verb(calls.guest_disk, disk),
+    )

@@ -12,6 +12,9 @@ from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 
+from kilonova.core.capacity import Capacity
+from kilonova.core.decision import Decision
+from kilonova.core.pci.requests import PciRequest
 from kilonova.core.request_spec import RequestSpec, Selection
 
 Req = TypeVar("Req", bound=msgspec.Struct)
@@ -81,7 +84,10 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class GuestSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A guest as a hypervisor needs to know it. vifs and disks are the documents of workflows.build."""
+    """A guest as a hypervisor needs to know it. vifs and disks are the documents of workflows.build.
+
+    numa_topology (a text of `core.numa.wire`) and pci_devices (addresses) are what the agent has claimed for it.
+    """
 
     uuid: str
     name: str
@@ -102,14 +108,23 @@ class GuestSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     user_data: str | None = None
     key_data: str | None = None
     config_drive: bool = False
+    pci_requests: tuple[PciRequest, ...] = ()
+    numa_topology: str = ""
+    pci_devices: tuple[str, ...] = ()
 
 
 class Spawn(msgspec.Struct, frozen=True):
-    """Make a guest and start it; `paused` leaves it paused until `Power(state="running")`."""
+    """Make a guest and start it; `paused` leaves it paused until `Power(state="running")`.
+
+    limits: of the selection, which a claim of NUMA cells keeps to. devices_from: per request for PCI devices the
+    providers that were claimed in Placement, where they were.
+    """
 
     ticket: Ticket
     guest: GuestSpec
     paused: bool = False
+    limits: dict[str, float] = {}
+    devices_from: dict[str, list[str]] = {}
 
 
 class Destroy(msgspec.Struct, frozen=True):
@@ -147,7 +162,10 @@ class VerbReport(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class HostReport(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One hypervisor as its agent sees it. Only what changed since the last report need be sent."""
+    """One hypervisor as its agent sees it. Only what changed since the last report need be sent.
+
+    numa_topology and pci_stats: texts of `core.numa.wire` and `core.pci.pools`, None for a host without.
+    """
 
     host: str
     node: str
@@ -169,6 +187,8 @@ class HostReport(msgspec.Struct, frozen=True, omit_defaults=True):
     cpu_allocation_ratio: float = 4.0
     ram_allocation_ratio: float = 1.0
     disk_allocation_ratio: float = 1.0
+    numa_topology: str | None = None
+    pci_stats: str | None = None
 
 
 class HostReports(msgspec.Struct, frozen=True):
@@ -210,17 +230,41 @@ class BeatReply(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SelectDestinations(msgspec.Struct, frozen=True):
-    """Find and claim hosts for these servers, all equal, all or none."""
+    """Find and claim hosts for these servers, all equal, all or none.
+
+    operation: "build" for servers that hold nothing yet; "move" for one that may, and keeps it beside the claim;
+    "rebuild" only asks whether the forced host still takes the server, and claims nothing.
+    """
 
     spec: RequestSpec
     servers: tuple[str, ...]
     alternates: bool = True
+    operation: Literal["build", "move", "rebuild"] = "build"
 
 
 class Destinations(msgspec.Struct, frozen=True):
     """Per server, in the order asked: the claimed host first, then alternates."""
 
     selections: tuple[tuple[Selection, ...], ...]
+
+
+class Simulate(msgspec.Struct, frozen=True):
+    """Decide as for so many equal servers, and claim nothing."""
+
+    spec: RequestSpec
+    count: int = 1
+
+
+class Simulated(msgspec.Struct, frozen=True):
+    """What would have been decided."""
+
+    decision: Decision
+
+
+class MeasureCapacity(msgspec.Struct, frozen=True):
+    """How many servers like this fit beside those that are there?"""
+
+    spec: RequestSpec
 
 
 class HostsChanged(msgspec.Struct, frozen=True):
@@ -286,6 +330,8 @@ agent_beat = Call("agent_beat", "conductor", AgentBeat, BeatReply, kind="call")
 select_destinations = Call(
     "select_destinations", "scheduler", SelectDestinations, Destinations, kind="call", timeout="long"
 )
+simulate_request = Call("simulate_request", "scheduler", Simulate, Simulated, kind="call", timeout="long")
+measure_capacity = Call("measure_capacity", "scheduler", MeasureCapacity, Capacity, kind="call", timeout="long")
 hosts_changed: Call[HostsChanged, None] = Call("hosts_changed", "scheduler", HostsChanged)
 
 guest_spawn: Call[Spawn, None] = Call("guest_spawn", "agent", Spawn)

@@ -10,8 +10,11 @@ from collections.abc import Iterable
 from typing import Any, Protocol, Self
 
 from kilonova.clients.rest import Doc, Errors, QuotaExceeded, RestClient, query, segment
+from kilonova.core import clock
 from kilonova.core.context import Context
 from kilonova.core.errors import Conflict, Invalid, NotFound
+
+_EXTENSIONS_FOR = 600.0  # seconds
 
 
 class NetworkNotFound(NotFound):
@@ -97,6 +100,7 @@ class HttpNetwork:
 
     def __init__(self, rest: RestClient) -> None:
         self._rest = rest
+        self._extensions: tuple[float, frozenset[str]] = (float("-inf"), frozenset())
 
     def as_user(self, ctx: Context | None) -> Self:
         """The same with the user's own token, where the request has one."""
@@ -170,8 +174,12 @@ class HttpNetwork:
         return self._list("floatingips", {**filters, "port_id": ports}) if ports else []
 
     def extensions(self) -> frozenset[str]:
-        """Aliases of what the service can do."""
-        return frozenset(row["alias"] for row in self._list("extensions", {}))
+        """Aliases of what the service can do; asked again after a while."""
+        at, known = self._extensions
+        if clock.monotonic() - at >= _EXTENSIONS_FOR:
+            known = frozenset(row["alias"] for row in self._list("extensions", {}))
+            self._extensions = (clock.monotonic(), known)
+        return known
 
     def quotas(self, project_id: str) -> dict[str, int]:
         """Limits by resource; -1 is unlimited."""

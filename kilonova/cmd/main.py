@@ -28,6 +28,12 @@ COMMANDS: dict[str, str] = {
     "embedded": "run the small identity, image, network and volume services",
     "db": "make the tables of databases, or bring them up to date",
     "cell": "register cells and take hosts into service",
+    "explain": "say why the scheduler chose a server's host, or found none",
+    "simulate": "say which host the scheduler would choose, without claiming it",
+    "capacity": "say how many more servers of a flavor fit, and what runs out first",
+    "aggregates": "say what is wrong with the aggregates of a cloud",
+    "record": "keep requests and host states in a file, for `replay`",
+    "replay": "schedule recorded requests again under other settings, and compare",
     "bootstrap": "make users, roles, services and endpoints in an identity service",
 }
 """Subcommand to its line of help; its module is `kilonova.cmd.<name>`."""

@@ -3,6 +3,7 @@
     nova-manage [--config-file FILE] cell_v2 ACTION …    is    kilonova cell ACTION …
     nova-manage [--config-file FILE] db sync|version     is    kilonova db sync|version --cell
     nova-manage [--config-file FILE] api_db sync|version is    kilonova db sync|version --api
+    nova-manage [--config-file FILE] placement audit     is    kilonova placement audit (3 when something was found)
 
 The exit code is that of the action; 2 for a category or an action that is not there.
 """
@@ -30,7 +31,8 @@ def run(arguments: Sequence[str]) -> int:
     if category not in CATEGORIES:
         print(f"nova-manage: There is no {category} here; there are {', '.join(CATEGORIES)}.", file=sys.stderr)
         return 2
-    return main.main(CATEGORIES[category](options, rest))
+    code = main.main(CATEGORIES[category](options, rest))
+    return _AUDIT_CODES.get(code, code) if category == "placement" else code
 
 
 def script() -> NoReturn:
@@ -62,15 +64,28 @@ def _database(kind: str) -> Callable[[list[str], list[str]], list[str]]:
     return words
 
 
+_PLACEMENT: Final = {"audit": ["audit"], "heal_allocations": ["heal"]}
+_AUDIT_CODES: Final = {1: 3, 2: 1}
+"""What our audit ends with to what Nova's does: something was found, it could not be done."""
+
+
+def _placement(options: list[str], rest: list[str]) -> list[str]:
+    """Nova's two words for comparing servers with Placement; `--delete` puts right what was found."""
+    action = _PLACEMENT.get(rest[0] if rest else "", rest[:1])
+    words = ["--fix" if word == "--delete" else word for word in rest[1:] if word not in _IGNORED]
+    return ["placement", *options, *action, *words]
+
+
 CATEGORIES: Final[dict[str, Callable[[list[str], list[str]], list[str]]]] = {
     "cell_v2": _cells,
     "db": _database("cell"),
     "api_db": _database("api"),
+    "placement": _placement,
 }
 
 
 def _usage() -> str:
-    return "usage: nova-manage [--config-file FILE] {cell_v2,db,api_db} ACTION [options]\n\n" + (
+    return "usage: nova-manage [--config-file FILE] {cell_v2,db,api_db,placement} ACTION [options]\n\n" + (
         "`nova-manage CATEGORY --help` shows a category's actions. More is in the `kilonova` command."
     )
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from kilonova.clients.identity import compute_zones
 from kilonova.compute.over_cells import read_each
 from kilonova.compute.world import World
+from kilonova.core.context import Context
 from kilonova.db.queries import services, zones
 from kilonova.db.queries.services import Service
 
@@ -30,8 +32,29 @@ def zone_of_host(world: World, host: str | None) -> str | None:
     return zones.of_host(world.cells.api, host) or world.settings.default_availability_zone
 
 
-def every_zone(world: World) -> list[Zone]:
-    """All zones, the internal one too, available ones first, each part by name (server-view 12)."""
+def kept_to(world: World, ctx: Context | None) -> frozenset[str]:
+    """The zones that the caller's project is kept to (RestrictedZoneFilter); none for no restriction."""
+    if ctx is None or not ctx.project_id or not world.settings.restrict_zones:
+        return frozenset()
+    return compute_zones(world.identity.project(ctx.project_id) or {})
+
+
+def every_zone(world: World, ctx: Context | None = None) -> list[Zone]:
+    """All zones, the internal one too, available ones first, each part by name (server-view 12). ctx: those that the
+    caller's project is not kept to are not available.
+    """
+    kept = kept_to(world, ctx)
+    zones = _every_zone(world)
+    if not kept:
+        return zones
+    allowed = kept | {world.settings.internal_service_availability_zone}
+    return sorted(
+        (zone if zone.name in allowed else Zone(zone.name, False, {}) for zone in zones),
+        key=lambda zone: (not zone.available, zone.name),
+    )
+
+
+def _every_zone(world: World) -> list[Zone]:
     by_host = zones.by_host(world.cells.api)
     settings = world.settings
     enabled: dict[str, dict[str, list[Service]]] = {}
@@ -51,7 +74,7 @@ def every_zone(world: World) -> list[Zone]:
     return available + [Zone(name, False, {}) for name in sorted(disabled - set(enabled))]
 
 
-def available_zones(world: World) -> set[str]:
-    """The zones a server may be asked to go to."""
+def available_zones(world: World, ctx: Context | None = None) -> set[str]:
+    """The zones a server may be asked to go to; by this caller, where one is named."""
     internal = world.settings.internal_service_availability_zone
-    return {zone.name for zone in every_zone(world) if zone.available and zone.name != internal}
+    return {zone.name for zone in every_zone(world, ctx) if zone.available and zone.name != internal}

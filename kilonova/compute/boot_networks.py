@@ -1,7 +1,8 @@
 """Networks of a server to be: what was asked for becomes a list of interfaces, each a network or a port.
 
 Checked here, made later by `workflows.build`. An interface is a plain map, because it travels in the journal:
-{network: {id, label, mtu}, port: id|None, fixed_ip, tag, vnic_type}.
+{network: {id, label, mtu}, port: id|None, fixed_ip, tag}; and of a port that needs more than any host has: vnic_type,
+resource_request (Neutron's own document).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from kilonova.core.context import Context
 from kilonova.core.errors import Conflict, Forbidden, Invalid, OverQuota
 
 EXTERNAL_RULE = "network:attach_external_network"
+
+QOS_EXTENSIONS = frozenset(("port-resource-request", "port-resource-request-groups"))
 
 Interface = dict[str, Any]
 
@@ -164,7 +167,17 @@ def _from_port(world: World, ctx: Context, port_id: str, entry: dict[str, Any]) 
         raise PortTaken(id=port_id, device=port["device_id"])
     if not port.get("fixed_ips") and port.get("ip_allocation") != "deferred":
         raise NetworkUnusable(what="Port", id=port_id, why="requires a fixed IP in order to be used")
-    return _from_network(net, {"tag": entry.get("tag")}) | {"port": port_id}
+    return _from_network(net, {"tag": entry.get("tag")}) | {"port": port_id} | _needs(world, port)
+
+
+def _needs(world: World, port: dict[str, Any]) -> dict[str, Any]:
+    """What the port needs of a host beside its network. Resources are shown to services alone."""
+    kind = port.get("binding:vnic_type", "normal")
+    needs = {} if kind == "normal" else {"vnic_type": kind}
+    if QOS_EXTENSIONS & world.network.extensions():
+        asked = world.network.show_port(port["id"]).get("resource_request")
+        needs |= {"resource_request": asked} if asked else {}
+    return needs
 
 
 def check_quota(world: World, ctx: Context, wanted: list[Interface], least: int, most: int) -> int:

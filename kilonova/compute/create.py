@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kilonova.cells.cells import API
-from kilonova.compute import boot_devices, boot_networks, images, quotas, zones
+from kilonova.compute import boot_devices, boot_networks, guest_rules, images, quotas, zones
 from kilonova.compute.boot_devices import Devices
 from kilonova.compute.flavors import for_boot as flavor_for_boot
 from kilonova.compute.groups import group_of_hint, join
@@ -22,6 +22,7 @@ from kilonova.compute.world import World
 from kilonova.core import clock, ids
 from kilonova.core.context import Context
 from kilonova.core.errors import Forbidden, Invalid, OverQuota
+from kilonova.core.pci.requests import to_text
 from kilonova.core.request_spec import FlavorSpec, ImageSpec, RequestSpec
 from kilonova.core.server import BlockDevice, Server, ServerExtra
 from kilonova.db.queries import journal, requests
@@ -118,7 +119,7 @@ def create(world: World, ctx: Context, new: NewServers) -> Created:
     if new.min_count > new.max_count:
         raise CountsInvalid
     flavor = flavor_for_boot(world, ctx, new.flavor_ref)
-    placed = zones.resolve(world, new.availability_zone, new.host, new.node, may_force=new.may_force_host)
+    placed = zones.resolve(world, new.availability_zone, new.host, new.node, may_force=new.may_force_host, ctx=ctx)
     image = images.for_boot(world, ctx, new.image_ref) if new.image_ref else None
     devices = boot_devices.from_request(
         world, ctx, legacy=new.legacy_devices, modern=new.devices, image=image, flavor=flavor,
@@ -126,18 +127,19 @@ def create(world: World, ctx: Context, new: NewServers) -> Created:
     )  # fmt: skip
     _check_root(new, flavor, devices)
     _check_limits(world, new)
+    boot_image = devices.image or ImageSpec()
+    pci_requests = guest_rules.check(flavor, boot_image, world.settings.pci_aliases)
     wanted = boot_networks.interfaces(world, ctx, new.networks, may_attach_external=new.may_attach_external)
     _check_multi(new, wanted)
     groups = boot_networks.security_groups(world, ctx, new.security_groups)
     most = boot_networks.check_quota(world, ctx, wanted, new.min_count, new.max_count)
     key = key_for_boot(world, ctx, new.key_name)
     group = group_of_hint(world, ctx, new.hints.get("group"))
-    boot_image = devices.image or ImageSpec()
     spec = RequestSpec(
         project_id=ctx.project_id, user_id=ctx.user_id, flavor=flavor, image=boot_image, is_bfv=devices.is_bfv,
         availability_zone=placed.zone, force_hosts=placed.force_hosts, force_nodes=placed.force_nodes,
         requested_destination=placed.destination, scheduler_hints=new.hints, group=group,
-        security_groups=tuple(groups), requested_networks=tuple(wanted),
+        security_groups=tuple(groups), requested_networks=tuple(wanted), pci_requests=pci_requests,
     )  # fmt: skip
     template = _template(world, ctx, new, flavor, boot_image, devices, key, placed.zone)
     password = new.admin_password or ids.new_password(world.settings.password_length)
@@ -213,6 +215,8 @@ def _store(
     devices: Devices, most: int, password: str,
 ) -> Created:  # fmt: skip
     server, extra = template
+    if spec.pci_requests:
+        extra = msgspec.structs.replace(extra, pci_requests=to_text(spec.pci_requests))
     database, tables = world.database(API)
     workflow = ids.new_uuid()
     with database.write() as connection:

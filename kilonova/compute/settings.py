@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kilonova.core import liveness
+from kilonova.core.pci.requests import Alias, parse_aliases
 
 QUOTA_RESOURCES = (
     "instances", "cores", "ram", "metadata_items", "injected_files", "injected_file_content_bytes",
@@ -39,10 +41,12 @@ class ComputeSettings:
     service_down_time: float = 60  # as `core.liveness.down_after` has it
     cross_az_attach: bool = True
     max_attempts: int = 3
+    restrict_zones: bool = False
+    pci_aliases: Mapping[str, Alias] = field(default_factory=dict)
 
 
 def from_conf(conf: Any) -> ComputeSettings:
-    """The settings of a loaded configuration (`conf.load`)."""
+    """The settings of a loaded configuration (`conf.load`). AliasInvalid."""
     return ComputeSettings(
         quotas={name: getattr(conf.quota, name) for name in QUOTA_RESOURCES},
         max_limit=conf.api.max_limit,
@@ -64,4 +68,6 @@ def from_conf(conf: Any) -> ComputeSettings:
         service_down_time=liveness.down_after(conf.report_interval, conf.service_down_time),
         cross_az_attach=conf.cinder.cross_az_attach,
         max_attempts=conf.scheduler.max_attempts,
+        restrict_zones=conf.restrict_zones,
+        pci_aliases=parse_aliases(conf.pci.alias),
     )

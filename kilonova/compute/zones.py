@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kilonova.compute.availability import available_zones
 from kilonova.compute.world import World
+from kilonova.core.context import Context
 from kilonova.core.errors import Forbidden, Invalid
 from kilonova.core.request_spec import Destination
 from kilonova.db.queries import compute_nodes
@@ -34,7 +35,9 @@ class Placed:
     destination: Destination | None = None
 
 
-def resolve(world: World, asked: str | None, host: str | None, node: str | None, *, may_force: bool) -> Placed:
+def resolve(
+    world: World, asked: str | None, host: str | None, node: str | None, *, may_force: bool, ctx: Context | None = None
+) -> Placed:  # fmt: skip
     """What `availability_zone` (`zone`, `zone:host`, `zone:host:node`, `zone::node`) and host, node mean.
 
     A forced host skips the filters and the check of the zone; a requested host does not (errors.md 12).
@@ -49,7 +52,7 @@ def resolve(world: World, asked: str | None, host: str | None, node: str | None,
     if host or node:
         _check_host(world, host, node)
     zone = zone or world.settings.default_schedule_zone
-    if zone and zone not in available_zones(world):
+    if zone and zone not in available_zones(world, ctx):
         raise ZoneInvalid(why="The requested availability zone is not available")
     destination = Destination(host=host, node=node) if host or node else None
     return Placed(zone or None, destination=destination)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 STATE_PATH = cfg.StrOpt(
     "state_path", default="/var/lib/kilonova",
@@ -21,6 +21,10 @@ OPTS = (
         help="Zone in which services other than hosts are listed.",
     ),
     cfg.StrOpt("default_availability_zone", default="nova", help="Zone of a host that is in no aggregate with a zone."),
+    cfg.BoolOpt(
+        "restrict_zones", default=False,
+        help="Keep projects to the zones that their attribute compute_zones names (RestrictedZoneFilter).",
+    ),
     cfg.StrOpt(
         "default_schedule_zone",
         help="Zone a server goes to when the request names none; unset lets it go anywhere.",
@@ -52,6 +56,10 @@ OPTS = (
     cfg.IntOpt("max_concurrent_builds", default=10, min=0, help="Builds an agent runs at once; 0 is no limit."),
     cfg.IntOpt("reserved_host_memory_mb", default=512, min=0, help="MiB of memory kept for the host."),
     cfg.IntOpt("reserved_host_disk_mb", default=0, min=0, help="MiB of disk kept for the host."),
+    cfg.MultiOpt(
+        "reserved_huge_pages", item_type=types.Dict(),
+        help="Memory pages kept for the host, as node:number,size:KiB,count:pages.",
+    ),
     cfg.IntOpt("reserved_host_cpus", default=0, min=0, help="CPUs kept for the host."),
     cfg.FloatOpt(
         "cpu_allocation_ratio", min=0.0,

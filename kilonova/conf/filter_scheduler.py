@@ -31,6 +31,17 @@ OPTS = (
     cfg.FloatOpt("soft_anti_affinity_weight_multiplier", default=1.0, min=0.0, help="Few members of the same group."),
     cfg.FloatOpt("build_failure_weight_multiplier", default=1000000.0, help="Recent build failures, avoided."),
     cfg.FloatOpt("cross_cell_move_weight_multiplier", default=1000000.0, help="Staying in the cell."),
+    cfg.FloatOpt("pci_weight_multiplier", default=1.0, min=0.0, help="Hosts with few free PCI devices."),
+    cfg.BoolOpt("pci_in_placement", default=False, help="Ask placement for PCI devices, too."),
+    cfg.FloatOpt("image_props_weight_multiplier", default=0.0, help="Servers with the same image properties."),
+    cfg.ListOpt(
+        "image_props_weight_setting", default=[],
+        help="Image properties that count, as name=ratio; all of them, alike, when empty.",
+    ),
+    cfg.ListOpt(
+        "project_tags_allowed", default=["preemptible"],
+        help="Project tags that tie servers to hosts (ProjectTagsFilter).",
+    ),
     cfg.BoolOpt("shuffle_best_same_weighed_hosts", default=False, help="Shuffle hosts with the best weight."),
     cfg.StrOpt(
         "image_properties_default_architecture",
@@ -51,4 +62,19 @@ OPTS = (
         help="Prefix of the properties AggregateImagePropertiesIsolation looks at.",
     ),
     cfg.StrOpt("aggregate_image_properties_isolation_separator", default=".", help="What stands after that prefix."),
+)
+
+METRICS = (
+    cfg.FloatOpt("weight_multiplier", default=1.0, help="Metrics of hosts."),
+    cfg.ListOpt("weight_setting", default=[], help="Metrics that count, as name=ratio."),
+    cfg.BoolOpt("required", default=True, help="Whether a host without one of them ends the scheduling."),
+    cfg.FloatOpt(
+        "weight_of_unavailable", default=-10000.0, help="The weight of a host without one, where it is not required.",
+    ),
+)
+WORKAROUNDS = (
+    cfg.BoolOpt(
+        "disable_fallback_pcpu_query", default=False,
+        help="Do not look for hosts that report their CPUs as VCPU only when pinned CPUs are asked for.",
+    ),
 )

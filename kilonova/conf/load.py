@@ -24,7 +24,9 @@ from kilonova.conf import (
     embedded,
     filter_scheduler,
     middleware,
+    pci,
     placement_api,
+    prometheus,
     quota,
     scheduler,
     services,
@@ -36,7 +38,11 @@ LOG = logging.getLogger(__name__)
 
 Options = Mapping[str, tuple[cfg.Opt, ...]]
 
-_EVERY: Options = {"oslo_middleware": middleware.OSLO_MIDDLEWARE, "cors": middleware.CORS}
+_EVERY: Options = {
+    "oslo_middleware": middleware.OSLO_MIDDLEWARE,
+    "cors": middleware.CORS,
+    "prometheus": prometheus.OPTS,
+}
 
 COMPUTE: Options = {
     **_EVERY,
@@ -50,12 +56,15 @@ COMPUTE: Options = {
     "filter_scheduler": filter_scheduler.OPTS,
     "glance": services.GLANCE,
     "keystone": services.KEYSTONE,
+    "metrics": filter_scheduler.METRICS,
+    "pci": pci.OPTS,
     "neutron": services.NEUTRON,
     "placement": services.PLACEMENT,
     "quota": quota.OPTS,
     "scheduler": scheduler.OPTS,
     "service_user": services.SERVICE_USER,
     "simulated": simulated.OPTS,
+    "workarounds": filter_scheduler.WORKAROUNDS,
 }
 
 PLACEMENT: Options = {

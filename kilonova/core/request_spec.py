@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from kilonova.core.pci.requests import PciRequest
+
 
 class FlavorSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """A flavor as the server keeps it. memory and swap in MiB, disks in GiB."""
@@ -65,6 +67,17 @@ class GroupSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[str, ...] = ()
 
 
+class ResourceGroup(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Resources that one provider must have together, and its traits. requester: who asks, and the group's suffix: a
+    port or a group of its, a device of a PCI request, a group of a device profile.
+    """
+
+    requester: str
+    resources: dict[str, int] = {}
+    required: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+
+
 class RequestSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """One request for `num_instances` equal servers. scheduler_hints: every value is a list of strings."""
 
@@ -83,6 +96,8 @@ class RequestSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     group: GroupSpec | None = None
     security_groups: tuple[str, ...] = ()
     requested_networks: tuple[dict[str, Any], ...] = ()
+    requested_resources: tuple[ResourceGroup, ...] = ()
+    pci_requests: tuple[PciRequest, ...] = ()
 
 
 class Selection(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -81,12 +81,18 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerExtra(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What only few operations need of a server: one row of `instance_extra`."""
+    """What only few operations need of a server: one row of `instance_extra`.
+
+    numa_topology: what its host has given it, once it is built; pci_requests: what its flavor asked for when it was
+    made. Texts of `core.numa.wire` and `core.pci.requests`.
+    """
 
     user_data: str | None = None
     personality: list[dict[str, str]] = []
     trusted_certs: list[str] | None = None
     keypairs: list[dict[str, str]] = []
+    numa_topology: str | None = None
+    pci_requests: str | None = None
 
 
 class BlockDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from kilonova.scheduler.host_state import HostState
 
 LOG = logging.getLogger(__name__)
 
 
-def override(state: HostState, key: str, default: float) -> float:
+def override(state: HostState, key: str, default: float, read: Callable[[str], float] = float) -> float:
     """The number that the host's aggregates give under `key`: the smallest of several, `default` when none is there
-    or one cannot be read.
+    or one cannot be read. read: int where only whole numbers make sense.
     """
     values = state.metadata(key)
     if not values:
@@ -19,7 +20,7 @@ def override(state: HostState, key: str, default: float) -> float:
     if len(values) > 1:
         LOG.info("%s has %d values of %s in its aggregates; the smallest is used", state.host, len(values), key)
     try:
-        return min(float(value) for value in values)
+        return min(read(value) for value in values)
     except ValueError:
         LOG.warning("Could not read %s of the aggregates of %s: %s", key, state.host, sorted(values))
         return default

@@ -69,3 +69,13 @@ def value_at(state: HostState, path: Sequence[str]) -> Any:
             return MISSING
         value = value.get(key, MISSING)
     return value
+
+
+def metrics_of(state: HostState) -> dict[str, float]:
+    """The host's metrics by name; what is no number is left out."""
+    rows = state.row.metrics if isinstance(state.row.metrics, list) else ()
+    found = {}
+    for row in rows:
+        if isinstance(row, Mapping) and isinstance(value := row.get("value"), (int, float)):
+            found[str(row.get("name"))] = float(value)
+    return found

@@ -14,22 +14,28 @@ VERSION = "1.36"
 
 
 class _Providers(msgspec.Struct, gc=False):
-    """Of an allocation request, which providers it takes from."""
+    """Of an allocation request, which providers it takes from, and which of them serve which group."""
 
     allocations: dict[str, msgspec.Raw]
+    mappings: dict[str, list[str]] = {}
 
 
 _providers = msgspec.json.Decoder(_Providers).decode
 
 
 class Candidates:
-    """The allocation requests by provider, and the usages by root provider, in the order of the answer."""
+    """The allocation requests by provider; usages of all providers and of the roots, in the order of the answer."""
 
-    def __init__(self, answer: placement.Candidates) -> None:
+    def __init__(self, answer: placement.Candidates, *, every: bool = False) -> None:
+        """every: a provider's further requests matter as well, because they take other devices."""
         self._requests: dict[str, msgspec.Raw] = {}
+        self._offers: dict[str, list[msgspec.Raw]] = {}
         for request in answer.allocation_requests:
             for uuid in _providers(request).allocations:
                 self._requests.setdefault(uuid, request)
+                if every:
+                    self._offers.setdefault(uuid, []).append(request)
+        self.providers = {uuid: summary.resources for uuid, summary in answer.provider_summaries.items()}
         self.usages: Mapping[str, Mapping[str, ProviderUsage]] = {
             uuid: summary.resources
             for uuid, summary in answer.provider_summaries.items()
@@ -40,6 +46,10 @@ class Candidates:
         """Whether a host with this root provider can be claimed: some request takes from it."""
         return provider in self._requests
 
-    def request(self, provider: str) -> str:
-        """The request that a claim on this provider's host uses, as JSON: the first. KeyError when there is none."""
-        return bytes(self._requests[provider]).decode()
+    def request(self, provider: str, offer: int = 0) -> str:
+        """The request that a claim on this provider's host uses, as JSON: the first, or that of an offer. KeyError."""
+        return bytes(self._offers[provider][offer] if offer else self._requests[provider]).decode()
+
+    def offers(self, provider: str) -> list[Mapping[str, list[str]]]:
+        """Of each request of this provider which group is served by whom; empty unless every one matters."""
+        return [_providers(request).mappings for request in self._offers.get(provider, ())]

@@ -1,20 +1,22 @@
-"""The one place where the scheduler writes: allocations in Placement, taken for a server and given back on failure."""
+"""The one place where the scheduler writes: allocations in Placement, taken for servers and given back on failure."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kilonova.clients.placement import AllocationRefused, ConsumerConflict
 from kilonova.clients.placement import Candidates as Answer
 from kilonova.core import json
 from kilonova.core.errors import KilonovaError
 from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.candidates import VERSION, Candidates
-from kilonova.scheduler.host_state import HostState
+from kilonova.scheduler.candidates import VERSION
 
 LOG = logging.getLogger(__name__)
+
+Doc = dict[str, Any]
 
 
 class PlacementClient(Protocol):
@@ -25,13 +27,23 @@ class PlacementClient(Protocol):
     def claim(
         self,
         consumer: str,
-        allocation_request: dict[str, Any],
+        allocation_request: Doc,
         project_id: str,
         user_id: str,
         *,
         generation: int | None = None,
         version: str = ...,
+        merge: bool = ...,
     ) -> bool: ...
+
+    def allocations(self, consumer: str) -> Doc: ...
+
+    def put_allocations(
+        self, consumer: str, allocations: Doc, project_id: str, user_id: str, *, generation: int | None,
+        version: str = ...,
+    ) -> None: ...  # fmt: skip
+
+    def post_allocations(self, body: Doc, version: str = ...) -> None: ...
 
     def delete_allocations(self, consumer: str) -> bool: ...
 
@@ -46,42 +58,82 @@ class Attempt:
     taken: bool
 
 
-def claim_first(
-    client: PlacementClient,
-    spec: RequestSpec,
-    server: str,
-    order: Sequence[int],
-    states: Sequence[HostState],
-    candidates: Candidates,
-    attempts: list[Attempt],
-) -> int | None:
-    """Claim for the server on the first host of `order` (indices of `states`) that is to be had; its index, or None.
-
-    What was tried is added to `attempts`. Raises what the client raises: a conflict over the consumer is never
-    answered by another host.
-    """
-    for index in order:
-        state = states[index]
-        if state.uuid not in candidates:
-            LOG.debug("%s has no allocation candidate; it cannot be claimed", state.host)
-            continue
-        LOG.debug("Attempting to claim resources for server %s on %s", server, state.host)
-        request = json.loads(candidates.request(state.uuid))
-        taken = client.claim(server, request, spec.project_id, spec.user_id, version=VERSION)
-        attempts.append(Attempt(server, index, state.host, taken))
-        if taken:
-            return index
-    LOG.debug("Unable to successfully claim against any host for server %s", server)
-    return None
-
-
-def give_back(client: PlacementClient, servers: Iterable[str]) -> None:
-    """Delete what was claimed for these servers. A failure is logged and does not keep the others."""
-    servers = list(servers)
-    if servers:
-        LOG.debug("Cleaning up allocations for %s", servers)
+def release(client: PlacementClient, servers: Iterable[str]) -> None:
+    """Delete what these servers hold. A failure is logged and does not keep the others."""
     for server in servers:
         try:
             client.delete_allocations(server)
         except KilonovaError:
             LOG.exception("The allocations of server %s could not be given back", server)
+
+
+class Claims:
+    """What one decision took, and how it is given back.
+
+    beside: the servers may hold something already (they move), which stays beside the claim, and after it.
+    """
+
+    def __init__(self, client: PlacementClient, spec: RequestSpec, *, beside: bool = False) -> None:
+        self._client, self._spec, self._beside = client, spec, beside
+        self._held: dict[str, Doc] = {}
+        """What each server held before, by server; an answer that got lost may have claimed as well."""
+
+    def take(self, server: str, request: str) -> bool:
+        """Claim one candidate; False when the next host is to be tried.
+
+        ConsumerConflict when somebody else wrote the server's allocations: another host is no answer to that.
+        """
+        client, spec = self._client, self._spec
+        before = client.allocations(server).get("allocations", {}) if self._beside else {}
+        self._held[server] = before
+        try:
+            taken = client.claim(
+                server, json.loads(request), spec.project_id, spec.user_id, version=VERSION, merge=self._beside
+            )
+        except ConsumerConflict:
+            LOG.error("AllocationUpdateFailed: the allocations of server %s were changed by somebody else", server)
+            del self._held[server]
+            raise
+        if not taken:
+            del self._held[server]
+        return taken
+
+    def take_together(self, wanted: Mapping[str, str]) -> bool:
+        """Claim a candidate for each of several new servers by one request, all or none; False for none."""
+        spec = self._spec
+        body = {
+            server: json.loads(request)
+            | {"project_id": spec.project_id, "user_id": spec.user_id, "consumer_generation": None}
+            for server, request in wanted.items()
+        }
+        self._held.update({server: {} for server in wanted})
+        try:
+            self._client.post_allocations(body, VERSION)
+        except (AllocationRefused, ConsumerConflict) as error:
+            LOG.debug("Claiming for %d servers at once was refused, they are tried singly: %s", len(body), error)
+            for server in wanted:
+                del self._held[server]
+            return False
+        return True
+
+    def give_back(self) -> None:
+        """Undo every claim. A failure is logged and does not keep the others."""
+        if self._held:
+            LOG.debug("Cleaning up allocations for %s", list(self._held))
+        for server, before in self._held.items():
+            try:
+                self._restore(server, before)
+            except KilonovaError:
+                LOG.exception("The allocations of server %s could not be given back", server)
+        self._held = {}
+
+    def _restore(self, server: str, before: Doc) -> None:
+        if not before:
+            self._client.delete_allocations(server)
+            return
+        now = self._client.allocations(server)
+        kept = {uuid: {"resources": part["resources"]} for uuid, part in before.items()}
+        self._client.put_allocations(
+            server, kept, self._spec.project_id, self._spec.user_id, generation=now.get("consumer_generation"),
+            version=VERSION,
+        )  # fmt: skip

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from kilonova.core.numa.wanted import wanted
 from kilonova.core.request_spec import RequestSpec
 
 _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
@@ -37,7 +38,12 @@ def setting(spec: RequestSpec, key: str) -> str | None:
 
 def wants(spec: RequestSpec, key: str) -> bool:
     """Whether the setting is there and true."""
-    return setting(spec, key) in _TRUE
+    return is_true(setting(spec, key))
+
+
+def is_true(value: object) -> bool:
+    """Whether a setting is one of the words for yes."""
+    return str(value).strip().lower() in _TRUE
 
 
 def requires(*traits: str) -> Need:
@@ -45,36 +51,26 @@ def requires(*traits: str) -> Need:
     return Need(required=frozenset(traits))
 
 
-def needs(spec: RequestSpec) -> list[Need]:
-    """What the features of the request need."""
-    return [need for feature in _FEATURES if (need := feature(spec)) is not NOTHING]
+def needs(spec: RequestSpec, *, pinned: bool = True) -> list[Need]:
+    """What the features of the request need. pinned: False leaves out what pinned CPUs need."""
+    features = (*_PINNING, *_FEATURES) if pinned else _FEATURES
+    return [need for feature in features if (need := feature(spec)) is not NOTHING]
 
 
-def cpus_of(mask: str, vcpus: int) -> int:
-    """How many of `vcpus` CPUs a mask names: `0-3,^1`; with exclusions alone, all others. 0 for a mask that is none."""
-    every = set(range(vcpus))
-    named: set[int] = set()
-    excluded: set[int] = set()
-    parts = [part.strip() for part in mask.split(",")]
-    for part in parts:
-        low, _, high = part.lstrip("^").partition("-")
-        if not low.isdigit() or (high and not high.isdigit()):
-            return 0
-        (excluded if part.startswith("^") else named).update(range(int(low), min(int(high or low), vcpus) + 1))
-    only_exclusions = all(part.startswith("^") for part in parts)
-    return len(((every if only_exclusions else named) - excluded) & every)
+def pins_all_cpus(spec: RequestSpec) -> bool:
+    """Whether each virtual CPU has a host CPU of its own."""
+    return setting(spec, "hw:cpu_policy") == "dedicated"
 
 
 def _pinned_cpus(spec: RequestSpec) -> Need:
-    policy, vcpus = setting(spec, "hw:cpu_policy"), spec.flavor.vcpus
-    emulator = 1 if spec.flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate" else 0
-    if policy == "dedicated":
-        return Need({"PCPU": vcpus + emulator})
-    if policy == "mixed":
-        mask = setting(spec, "hw:cpu_dedicated_mask") or setting(spec, "hw:cpu_realtime_mask") or ""
-        dedicated = cpus_of(mask, vcpus)
-        return Need({"PCPU": dedicated + emulator, "VCPU": vcpus - dedicated})
-    return NOTHING
+    if setting(spec, "hw:cpu_policy") not in ("dedicated", "mixed"):
+        return NOTHING
+    flavor = spec.flavor
+    topology = wanted(flavor.vcpus, flavor.memory_mb, flavor.extra_specs, spec.image.properties)
+    if topology is None:
+        return NOTHING
+    floating = sum(cell.cpuset.bit_count() for cell in topology.cells)
+    return Need({"PCPU": topology.dedicated_cpus} | ({"VCPU": floating} if floating else {}))
 
 
 def _threads(spec: RequestSpec) -> Need:
@@ -140,9 +136,8 @@ def _stateless_firmware(spec: RequestSpec) -> Need:
     return requires("COMPUTE_SECURITY_STATELESS_FIRMWARE") if stateless and uefi else NOTHING
 
 
+_PINNING: tuple[Callable[[RequestSpec], Need], ...] = (_pinned_cpus, _threads)
 _FEATURES: tuple[Callable[[RequestSpec], Need], ...] = (
-    _pinned_cpus,
-    _threads,
     _encrypted_memory,
     _persistent_memory,
     _tpm,

@@ -14,12 +14,23 @@ import msgspec
 from msgspec.structs import replace
 
 from kilonova.clients.placement import ProviderUsage
+from kilonova.core.host_fit import NO_WISHES, Fitted, Room, Wanted, fit
+from kilonova.core.numa.fit import Misfit
+from kilonova.core.numa.topology import Limits
+from kilonova.core.numa.wire import read_host
+from kilonova.core.pci.placement import addresses_of
+from kilonova.core.pci.pools import NoDevice
+from kilonova.core.pci.pools import from_text as read_pools
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.db.queries.host_states import AggregateRow, HostRow
 
 
 class HostState(msgspec.Struct, frozen=True, gc=False):
-    """One hypervisor for one request. Memory and disk in MiB; free values may be negative after consumption."""
+    """One hypervisor for one request. Memory and disk in MiB; free values may be negative after consumption.
+
+    left: cells and devices after what was consumed, None while that is nothing. offers: per allocation candidate the
+    providers of its PCI devices, by request; empty where devices are no matter of Placement.
+    """
 
     row: HostRow
     aggregates: tuple[AggregateRow, ...]
@@ -31,6 +42,8 @@ class HostState(msgspec.Struct, frozen=True, gc=False):
     num_instances: int
     num_io_ops: int
     failed_builds: int
+    left: Room | None = None
+    offers: tuple[Mapping[str, list[str]], ...] = ()
 
     @property
     def uuid(self) -> str:
@@ -52,6 +65,24 @@ class HostState(msgspec.Struct, frozen=True, gc=False):
         """The cell it is in."""
         return self.row.cell_uuid
 
+    @property
+    def limits(self) -> Limits:
+        """How far its NUMA cells may be over-committed."""
+        return Limits(self.row.cpu_allocation_ratio, self.row.ram_allocation_ratio)
+
+    @property
+    def room(self) -> Room:
+        """What it has left of NUMA cells and devices; read from the row when somebody asks."""
+        if self.left is not None:
+            return self.left
+        row = self.row
+        if row.numa_topology is None and row.pci_stats is None:
+            return _NO_ROOM
+        return Room(
+            None if row.numa_topology is None else read_host(row.numa_topology),
+            () if row.pci_stats is None else read_pools(row.pci_stats),
+        )
+
     def metadata(self, key: str) -> set[str]:
         """The raw values of a key over the host's aggregates, duplicates collapsed."""
         return {row.metadata[key] for row in self.aggregates if key in row.metadata}
@@ -61,16 +92,23 @@ class HostState(msgspec.Struct, frozen=True, gc=False):
         return {part.strip() for value in self.metadata(key) for part in value.split(",")}
 
 
+_NO_ROOM = Room()
+
+
 class Consumed(msgspec.Struct, frozen=True):
-    """What was claimed on a host and its row does not show yet; `at` is when the last claim was."""
+    """What was claimed on a host and its row does not show yet; `at` is when the last claim was.
+
+    guests: those that want NUMA cells or devices.
+    """
 
     at: datetime
     servers: int = 0
     memory_mb: int = 0
     disk_mb: int = 0
     vcpus: int = 0
+    guests: tuple[Wanted, ...] = ()
 
-    def plus(self, flavor: FlavorSpec, at: datetime) -> Consumed:
+    def plus(self, flavor: FlavorSpec, at: datetime, guest: Wanted = NO_WISHES) -> Consumed:
         """One more server of this flavor."""
         return Consumed(
             at,
@@ -78,6 +116,7 @@ class Consumed(msgspec.Struct, frozen=True):
             self.memory_mb + flavor.memory_mb,
             self.disk_mb + _disk_mb(flavor),
             self.vcpus + flavor.vcpus,
+            (*self.guests, guest) if guest else self.guests,
         )
 
 
@@ -180,7 +219,11 @@ def _state(
     if cpus is not None or pinned is not None:
         used = (cpus.used if cpus is not None else 0) + (pinned.used if pinned is not None else 0)
     failed = max(row.failed_builds, _count(row.stats.get("failed_builds"), 0))
-    return HostState(row, aggregates, alive, free_ram, free_disk, row.vcpus, used, servers, io_ops, failed)
+    state = HostState(row, aggregates, alive, free_ram, free_disk, row.vcpus, used, servers, io_ops, failed)
+    if consumed is not None and consumed.at >= row.changed_at:
+        for guest in consumed.guests:
+            state = _place(state, guest)
+    return state
 
 
 def _count(stat: object, otherwise: int) -> int:
@@ -196,15 +239,44 @@ def _free(usage: ProviderUsage | None, ratio: float, otherwise: int) -> int:
     return capacity - usage.used
 
 
-def consume(state: HostState, flavor: FlavorSpec) -> HostState:
-    """The state after one server of this flavor was placed there (a volume's root disk is subtracted as well)."""
+def consume(state: HostState, flavor: FlavorSpec, guest: Wanted = NO_WISHES) -> HostState:
+    """The state after one server of this flavor was placed there (a volume's root disk is subtracted as well).
+
+    guest: what it wants of NUMA cells and devices.
+    """
+    return shift(_place(state, guest), flavor, 1)
+
+
+def _place(state: HostState, guest: Wanted) -> HostState:
+    """The state with the guest in its cells, with its devices; as it is where the guest does not fit or wants none."""
+    if not guest:
+        return state
+    found, _ = fit_on(state, guest)
+    return replace(state, left=found.left) if isinstance(found, Fitted) else state
+
+
+def fit_on(state: HostState, guest: Wanted, *, pack: bool = False) -> tuple[Fitted | Misfit | NoDevice, int]:
+    """The guest's place on the host as it is now, or why it has none; and by which offer, the first that fits."""
+    room = state.room
+    if not state.offers:
+        return fit(room, guest, state.limits, pack=pack), 0
+    for number, offer in enumerate(state.offers):
+        cards = addresses_of(state.uuid, offer, room.pools)
+        found = fit(room, guest, state.limits, providers=cards, pack=pack)
+        if isinstance(found, Fitted):
+            return found, number
+    return found, 0
+
+
+def shift(state: HostState, flavor: FlavorSpec, servers: int) -> HostState:
+    """The state with the numbers of so many servers of this flavor more, or less."""
     return replace(
         state,
-        free_ram_mb=state.free_ram_mb - flavor.memory_mb,
-        free_disk_mb=state.free_disk_mb - _disk_mb(flavor),
-        vcpus_used=state.vcpus_used + flavor.vcpus,
-        num_instances=state.num_instances + 1,
-        num_io_ops=state.num_io_ops + 1,
+        free_ram_mb=state.free_ram_mb - servers * flavor.memory_mb,
+        free_disk_mb=state.free_disk_mb - servers * _disk_mb(flavor),
+        vcpus_used=state.vcpus_used + servers * flavor.vcpus,
+        num_instances=state.num_instances + servers,
+        num_io_ops=state.num_io_ops + servers,
     )
 
 

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from kilonova.core import clock
+from kilonova.core.host_fit import NO_WISHES, Wanted
 from kilonova.core.request_spec import FlavorSpec
 from kilonova.db.queries import host_states as queries
 from kilonova.db.queries.host_states import HostRow
@@ -128,8 +129,11 @@ class HostStore:
         with self._lock:
             return dict(self._consumed)
 
-    def note_claims(self, providers: Iterable[str], flavor: FlavorSpec) -> None:
-        """Servers of this flavor were claimed on these providers (one for each time it is named)."""
+    def note_claims(self, providers: Iterable[str], flavor: FlavorSpec, guest: Wanted = NO_WISHES) -> None:
+        """Servers of this flavor were claimed on these providers (one for each time it is named).
+
+        guest: what each wants of NUMA cells and devices.
+        """
         now = clock.utcnow()
         with self._lock:
             for uuid in providers:
@@ -137,7 +141,7 @@ class HostStore:
                 known = self._consumed.get(uuid)
                 if known is None or (row is not None and row.changed_at > known.at):
                     known = Consumed(now)
-                self._consumed[uuid] = known.plus(flavor, now)
+                self._consumed[uuid] = known.plus(flavor, now, guest)
 
     def members(self, group: str, others: Iterable[str]) -> dict[str, str | None]:
         """The host of each member of the group, and of `others`, that is on one; None for a deleted server."""
@@ -151,7 +155,7 @@ class HostStore:
     def _placed(self, uuids: Sequence[str]) -> dict[str, str | None]:
         found: dict[str, str | None] = {}
         for uuid in self._cell_uuids():
-            with _tolerated(uuid):
+            with tolerated(uuid):
                 found.update(queries.member_hosts(self._databases.database(uuid), uuids))
         return found
 
@@ -177,7 +181,7 @@ class HostStore:
         for uuid in uuids:
             cell = self._cells.get(uuid) or _Cell()
             self._cells[uuid] = _Cell()  # what stays when the cell cannot be read
-            with _tolerated(uuid):
+            with tolerated(uuid):
                 changed = self._refresh_cell(uuid, cell, now) or changed
                 self._cells[uuid] = cell
             changed = changed or self._cells[uuid] is not cell
@@ -210,7 +214,7 @@ class HostStore:
     def _read_dirty(self) -> bool:
         names, self._dirty = self._dirty, set()
         for uuid, cell in self._cells.items():
-            with _tolerated(uuid):
+            with tolerated(uuid):
                 cell.put(queries.hosts_named(self._databases.database(uuid), uuid, names), names)
         return True
 
@@ -228,7 +232,7 @@ class HostStore:
 
 
 @contextmanager
-def _tolerated(cell: str) -> Iterator[None]:
+def tolerated(cell: str) -> Iterator[None]:
     """A cell that cannot be read is warned of; it gives no hosts, and the others go on."""
     try:
         yield

@@ -6,16 +6,19 @@ It keeps the working state of one request and nothing beyond it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import islice
 
 from kilonova.core.request_spec import Selection
 from kilonova.scheduler.candidates import VERSION, Candidates
-from kilonova.scheduler.claim import PlacementClient, claim_first
-from kilonova.scheduler.host_state import HostState, consume, names
+from kilonova.scheduler.choices import Change, View
+from kilonova.scheduler.claim import Attempt, Claims
+from kilonova.scheduler.free_amounts import FreeAmounts
+from kilonova.scheduler.host_state import HostState, consume, names, shift
 from kilonova.scheduler.plugins import Filter, Weigher
 from kilonova.scheduler.request import Request
 from kilonova.scheduler.stages import narrow, pick_order, run_filters
+from kilonova.scheduler.topology import limits_for, offer_of, wanted_by
 from kilonova.scheduler.trace import SCORES, Trace
 from kilonova.scheduler.weighing import Floats, Ranking
 
@@ -31,7 +34,8 @@ class Placing:
         self,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
-        client: PlacementClient,
+        claims: Claims,
+        choices: View,
         request: Request,
         states: list[HostState],
         candidates: Candidates,
@@ -39,7 +43,8 @@ class Placing:
     ) -> None:
         self._filters = filters
         self._weighers = weighers
-        self._client = client
+        self._claims = claims
+        self._choices = choices
         self._request = request
         self._states = states
         self._candidates = candidates
@@ -49,32 +54,131 @@ class Placing:
         self._refused: set[int] = set()
         self._skip_filters = False
         self._order: list[int] = list(range(len(states)))
+        self._ranked_for = ""
+        self._heard: list[Change] = []
+        self._room: FreeAmounts | None = FreeAmounts(candidates.providers)
+        self._guest = wanted_by(request.spec)
+        self._asked: dict[str, str] = {}
 
     def place(self, server: str) -> bool:
         """Filter, weigh and claim for one server; False when it finds no host."""
         trace, request = self._trace, self._request.placing(server)
+        trace.next_round(server)
         with trace.timed("filters"):
+            with self._choices.turn() as news:
+                self._heed(news)
             alive = self._filtered(request)
-        if not alive:
-            return False
-        with trace.timed("weighers"):
-            self._order = self._ranked(request, alive)
-        with trace.timed("claim"):
-            index = self._claimed(request, server)
+        index = self._claimed(server, request, alive)
         if index is None:
+            LOG.debug("Unable to successfully claim against any host for server %s", server)
             return False
         self._consume(server, index)
         return True
 
-    def _claimed(self, request: Request, server: str) -> int | None:
-        """The claimed host. One that was refused to an equal server before is tried again only after all others."""
-        order = sorted(self._order, key=self._refused.__contains__) if self._refused else self._order
-        tried = len(self._trace.attempts)
-        index = claim_first(
-            self._client, request.spec, server, order, self._states, self._candidates, self._trace.attempts
-        )
-        self._refused.update(attempt.index for attempt in self._trace.attempts[tried:] if not attempt.taken)
-        return index
+    def _claimed(self, server: str, request: Request, alive: list[int]) -> int | None:
+        """The first host, best first, that is to be had. After a refusal the others are ranked anew only when other
+        decisions chose in the meantime.
+        """
+        trace, tried = self._trace, set[int]()
+        while True:
+            with trace.timed("weighers"):
+                index = self._choose(request, alive, tried)
+            if index is None:
+                return None
+            state = self._states[index]
+            LOG.debug("Attempting to claim resources for server %s on %s", server, state.host)
+            with trace.timed("claim"):
+                taken = self._claims.take(server, self._asked[server])
+            trace.attempts.append(Attempt(server, index, state.host, taken))
+            if taken:
+                self._choices.claimed()
+                return index
+            self._choices.take_back()
+            self._refused.add(index)
+            tried.add(index)
+
+    def _choose(
+        self, request: Request, alive: list[int], tried: Container[int], room: FreeAmounts | None = None
+    ) -> int | None:
+        """Rank the hosts and note the best that can be claimed, before any other decision chooses."""
+        if not alive:
+            return None
+        with self._choices.turn() as news:
+            if self._heed(news) or self._ranked_for != request.server:
+                self._order, self._ranked_for = self._ranked(request, alive), request.server
+            for index in self._tried_last(self._order):
+                state = self._states[index]
+                if index in tried:
+                    continue
+                if state.uuid not in self._candidates:
+                    LOG.debug("%s has no allocation candidate; it cannot be claimed", state.host)
+                    continue
+                asked = self._candidates.request(state.uuid, offer_of(state, self._guest))
+                if room is not None and not room.take(asked):
+                    continue
+                self._asked[request.server] = asked
+                self._choices.choose(state.uuid, request.spec.flavor)
+                return index
+        return None
+
+    def _tried_last(self, order: list[int]) -> list[int]:
+        """A host that was refused to an equal server before is tried again only after all others."""
+        return sorted(order, key=self._refused.__contains__) if self._refused else order
+
+    def _heed(self, news: Sequence[Change]) -> bool:
+        """Take in what other decisions chose or took back; whether a host of ours changed."""
+        if not news:
+            return False
+        self._heard += news
+        index_of = {state.uuid: index for index, state in enumerate(self._states)}
+        changed = False
+        for provider, flavor, sign in news:
+            if (index := index_of.get(provider)) is not None:
+                self._states[index] = shift(self._states[index], flavor, sign)
+                if self._ranking is not None:
+                    self._ranking.update(self._request, index, self._states[index])
+                changed = True
+        return changed
+
+    def place_together(self, servers: Sequence[str]) -> bool:
+        """Choose for several new servers, then claim by one request. False when that is not to be had: then nothing has
+        changed, and they are to be placed one after the other, as all that follow: Placement's answer is out of date.
+        """
+        if self._room is None:
+            return False
+        before = (list(self._states), self._request, self._order, dict(self._winners), dict(self._trace.winners))
+        self._heard = []
+        chosen: dict[str, int] = {}
+        for server in servers:
+            request = self._request.placing(server)
+            self._trace.next_round(server)
+            with self._trace.timed("filters"):
+                alive = self._filtered(request)
+            with self._trace.timed("weighers"):
+                index = self._choose(request, alive, (), self._room)
+            if index is None:
+                break
+            self._consume(server, index)
+            chosen[server] = index
+        if len(chosen) == len(servers) and self._took(chosen):
+            return True
+        self._choices.take_back()
+        self._states[:], self._request, self._order, self._winners, self._trace.winners = before
+        self._ranking, self._ranked_for, self._room = None, "", None
+        self._heed(list(self._heard))
+        return False
+
+    def _took(self, chosen: Mapping[str, int]) -> bool:
+        wanted = {server: self._asked[server] for server in chosen}
+        LOG.debug("Attempting to claim resources for %d servers at once", len(wanted))
+        with self._trace.timed("claim"):
+            if not self._claims.take_together(wanted):
+                return False
+        self._choices.claimed()
+        self._trace.attempts += [
+            Attempt(server, index, self._states[index].host, True) for server, index in chosen.items()
+        ]
+        return True
 
     def _filtered(self, request: Request) -> list[int]:
         """Every filter for the first server; for the others those that are not once a request, over the last order."""
@@ -111,9 +215,10 @@ class Placing:
         ]
         if LOG.isEnabledFor(logging.DEBUG):
             for number, row in enumerate(ranking.weighers):
-                LOG.debug("%s: multiplied and normalised %s", row.name, parts[number, :SCORES].tolist())
-            weighed = [f"WeighedHost [host: {host}, weight: {total}]" for host, total, _ in self._trace.scores]
-            LOG.debug("Weighed %s", weighed)
+                raw = ranking.raw[number, alive[:SCORES]].tolist()
+                LOG.debug("%s: raw %s, normalised and multiplied %s", row.name, raw, parts[number, :SCORES].tolist())
+            weighed = (f"WeighedHost [host: {host}, weight: {total}]" for host, total, _ in self._trace.scores)
+            LOG.debug("Weighed [%s]", ", ".join(weighed))
 
     def _consume(self, server: str, index: int) -> None:
         state = self._states[index]
@@ -123,7 +228,7 @@ class Placing:
         )  # fmt: skip
         self._winners[server] = index
         self._trace.winners[server] = state.host
-        self._states[index] = consume(state, self._request.spec.flavor)
+        self._states[index] = consume(state, self._request.spec.flavor, self._guest)
         self._request = self._request.placed(server, state.host)
         if self._ranking is not None:
             self._ranking.update(self._request, index, self._states[index])
@@ -135,7 +240,7 @@ class Placing:
         by_cell: dict[str, tuple[Selection, ...]] = {}
         found = []
         for server in servers:
-            winner = self._selection(self._winners[server])
+            winner = self._selection(self._winners[server], self._asked[server])
             cell = winner.cell_uuid
             if cell not in by_cell:
                 near = (index for index in spare if self._states[index].cell_uuid == cell)
@@ -148,11 +253,13 @@ class Placing:
         """Hosts that won nothing and can be claimed, best first; of several servers, judged again after the last."""
         order = self._order
         if len(self._winners) > 1:
+            self._trace.next_round(last)
             order = self._ranked(self._request, self._filtered(self._request.placing(last)))
         winners = frozenset(self._winners.values())
         return [index for index in order if index not in winners and self._states[index].uuid in self._candidates]
 
-    def _selection(self, index: int) -> Selection:
+    def _selection(self, index: int, asked: str = "") -> Selection:
+        """The host as it is answered. asked: what was claimed there; without, what an alternate would claim."""
         state = self._states[index]
         zones = state.metadata("availability_zone")
         return Selection(
@@ -160,7 +267,8 @@ class Placing:
             node=state.node,
             provider_uuid=state.uuid,
             cell_uuid=state.cell_uuid,
-            allocation_request=self._candidates.request(state.uuid),
+            allocation_request=asked or self._candidates.request(state.uuid, offer_of(state, self._guest)),
             allocation_request_version=VERSION,
             availability_zone=min(zones) if zones else self._request.settings.default_availability_zone,
+            limits=limits_for(state, self._guest),
         )

@@ -7,41 +7,69 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
-from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.host_state import HostState, Snapshot
+from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.request import Request
 from kilonova.scheduler.settings import SchedulerSettings
 from kilonova.scheduler.verdict import Verdict
 
 Check = Callable[[HostState], Verdict]
+"""Of one host: PASS, or `verdict.fail` with the numbers that decided."""
+
+
+class Prepare(Protocol):
+    """What a filter does once a request."""
+
+    def __call__(self, request: Request, /) -> Check | None:
+        """The check of one host, with all that does not depend on the host done before; None when every host passes.
+
+        NoValidHost when the request cannot be right on any host (a hint that cannot be read).
+        """
+        ...
+
+
+class Weigh(Protocol):
+    """What a weigher does once a request, and again for a host that got a server."""
+
+    def __call__(self, request: Request, states: Sequence[HostState], /) -> Sequence[float] | None:
+        """A raw value per host, in their order, depending on that host and the request alone; larger is better.
+
+        None when it has nothing to say of this request. Scaling to 0…1 and multiplying is done for all weighers alike.
+        """
+        ...
+
+
+class Apply(Protocol):
+    """What a request filter does before Placement is asked."""
+
+    def __call__(self, request: Request, /) -> Additions | None:
+        """What it adds to the question; None when it has nothing to add. RequestFilterFailed when no host is right."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One filter. prepare: does once per request what does not depend on the host, and answers the check of one host,
-    or None when every host passes this request. once: not asked again for the further servers of one request.
-    on_rebuild: asked when a server is rebuilt where it is.
+    """One filter. once: not asked again for the further servers of one request. on_rebuild: asked when a server is
+    rebuilt where it is.
     """
 
     name: str
-    prepare: Callable[[Request], Check | None]
+    prepare: Prepare
     once: bool = True
     on_rebuild: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Weigher:
-    """One weigher. weigh: a raw value per host, depending on that host and the request alone; None when it has nothing
-    to say of this request. multiplier: the option of that name, times `sign`; an aggregate's metadata overrides the
-    option under `key` (the option's name when empty). minimum and maximum: fixed ends of the scale; values outside
-    are clamped.
+    """One weigher. multiplier: the option of that name, or a number of its own, times `sign`; an aggregate's metadata
+    overrides it under `key` (the option's name when empty). minimum and maximum: fixed ends of the scale; values
+    outside are clamped.
     """
 
     name: str
-    weigh: Callable[[Request, Sequence[HostState]], Sequence[float] | None]
-    multiplier: str
+    weigh: Weigh
+    multiplier: str | float
     sign: Literal[1, -1] = 1
     minimum: float | None = None
     maximum: float | None = None
@@ -50,7 +78,7 @@ class Weigher:
     @property
     def metadata_key(self) -> str:
         """The aggregate metadata key that overrides the multiplier."""
-        return self.key or self.multiplier
+        return self.key or (self.multiplier if isinstance(self.multiplier, str) else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +107,8 @@ class Additions:
 
 @dataclass(frozen=True, slots=True)
 class RequestFilter:
-    """One request filter. enabled: by its option. apply: what it adds, None for nothing; RequestFilterFailed when no
-    host can be right.
-    """
+    """One request filter. enabled: by its option."""
 
     name: str
     enabled: Callable[[SchedulerSettings], bool]
-    apply: Callable[[RequestSpec, Snapshot, SchedulerSettings], Additions | None]
+    apply: Apply

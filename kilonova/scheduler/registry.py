@@ -1,7 +1,7 @@
 """Which plug-ins exist, by the class names Nova's operators configure, and which of them the settings ask for.
 
-Others come from installed packages by entry point (`kilonova.scheduler.filters`, `kilonova.scheduler.weighers`): the
-entry point's name is what the operator writes, its object a `plugins.Filter` or `plugins.Weigher` row.
+Others come from installed packages by entry point (`kilonova.scheduler.filters`, `….weighers`, `….request_filters`):
+the entry point's name is what the operator writes, its object a row of `plugins`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import TypeVar
 
-from kilonova.core.scheduling import UnknownPlugin
+from kilonova.core.scheduling import PluginBroken, UnknownPlugin
 from kilonova.scheduler.filters import (
     affinity_filter,
     aggregate_extra_specs_filter,
@@ -26,7 +26,12 @@ from kilonova.scheduler.filters import (
     isolated_hosts_filter,
     json_filter,
     load_filters,
+    metrics_filter,
+    numa_topology_filter,
     other_servers_filter,
+    pci_passthrough_filter,
+    project_tags_filter,
+    restricted_zone_filter,
 )
 from kilonova.scheduler.plugins import Filter, RequestFilter, Weigher
 from kilonova.scheduler.request_filters import (
@@ -35,9 +40,12 @@ from kilonova.scheduler.request_filters import (
     ephemeral_encryption_filter,
     isolate_aggregates,
     map_az_to_placement_aggregate,
+    owner_nova_filter,
     packed_virtqueue_filter,
+    remote_managed_ports_filter,
     require_image_type_support,
     require_tenant_aggregate,
+    routed_networks_filter,
     tpm_secret_security_filter,
     transform_image_metadata,
     virtio_sound_filter,
@@ -49,8 +57,11 @@ from kilonova.scheduler.weighers import (
     cross_cell,
     disk,
     hypervisor_version,
+    image_properties,
     io_ops,
+    metrics,
     num_instances,
+    pci,
     ram,
     server_group,
 )
@@ -64,9 +75,12 @@ REQUEST_FILTERS: tuple[RequestFilter, ...] = (
     transform_image_metadata.REQUEST_FILTER,
     accelerators_filter.REQUEST_FILTER,
     packed_virtqueue_filter.REQUEST_FILTER,
+    routed_networks_filter.REQUEST_FILTER,
+    remote_managed_ports_filter.REQUEST_FILTER,
     ephemeral_encryption_filter.REQUEST_FILTER,
     virtio_sound_filter.REQUEST_FILTER,
     tpm_secret_security_filter.REQUEST_FILTER,
+    owner_nova_filter.REQUEST_FILTER,
 )
 
 FILTERS: Mapping[str, Filter] = {
@@ -84,8 +98,13 @@ FILTERS: Mapping[str, Filter] = {
     "IoOpsFilter": load_filters.IO_OPS,
     "IsolatedHostsFilter": isolated_hosts_filter.FILTER,
     "JsonFilter": json_filter.FILTER,
+    "MetricsFilter": metrics_filter.FILTER,
     "NectarAggregateMultiTenancyIsolation": aggregate_tenancy_filter.NECTAR,
+    "NUMATopologyFilter": numa_topology_filter.FILTER,
     "NumInstancesFilter": load_filters.NUM_INSTANCES,
+    "PciPassthroughFilter": pci_passthrough_filter.FILTER,
+    "ProjectTagsFilter": project_tags_filter.FILTER,
+    "RestrictedZoneFilter": restricted_zone_filter.FILTER,
     "SameHostFilter": other_servers_filter.SAME_HOST,
     "ServerGroupAffinityFilter": affinity_filter.FILTER,
     "ServerGroupAntiAffinityFilter": anti_affinity_filter.FILTER,
@@ -100,15 +119,18 @@ WEIGHERS: Mapping[str, Weigher] = {
     "NumInstancesWeigher": num_instances.WEIGHER,
     "HypervisorVersionWeigher": hypervisor_version.WEIGHER,
     "BuildFailureWeigher": build_failure.WEIGHER,
+    "PCIWeigher": pci.WEIGHER,
     "ServerGroupSoftAffinityWeigher": server_group.SOFT_AFFINITY,
     "ServerGroupSoftAntiAffinityWeigher": server_group.SOFT_ANTI_AFFINITY,
     "CrossCellWeigher": cross_cell.WEIGHER,
+    "MetricsWeigher": metrics.WEIGHER,
+    "ImagePropertiesWeigher": image_properties.WEIGHER,
 }
 
 _ALL_FILTERS = frozenset({"all_filters", "nova.scheduler.filters.all_filters"})
 _ALL_WEIGHERS = ("all_weighers", "nova.scheduler.weights.all_weighers")
 
-Row = TypeVar("Row", Filter, Weigher)
+Row = TypeVar("Row", Filter, Weigher, RequestFilter)
 
 
 def enabled_filters(settings: SchedulerSettings) -> tuple[Filter, ...]:
@@ -124,6 +146,13 @@ def enabled_filters(settings: SchedulerSettings) -> tuple[Filter, ...]:
         _lookup(name, FILTERS, "kilonova.scheduler.filters", "enabled_filters", Filter)
         for name in settings.enabled_filters
     )
+
+
+def enabled_request_filters(settings: SchedulerSettings) -> tuple[RequestFilter, ...]:
+    """Ours in their order, then those of other packages that `request_filters` names. UnknownPlugin."""
+    group = "kilonova.scheduler.request_filters"
+    others = (_lookup(name, {}, group, "request_filters", RequestFilter) for name in settings.request_filters)
+    return (*REQUEST_FILTERS, *others)
 
 
 def enabled_weighers(settings: SchedulerSettings) -> tuple[Weigher, ...]:
@@ -144,7 +173,12 @@ def _lookup(name: str, ours: Mapping[str, Row], entry_group: str, option: str, k
     if short in ours:
         return ours[short]
     for entry in entry_points(group=entry_group, name=name):
-        row = entry.load()
-        if isinstance(row, kind):
-            return row
-    raise UnknownPlugin(option=option, name=name, known=", ".join(sorted(ours)))
+        try:
+            row = entry.load()
+        except Exception as error:
+            raise PluginBroken(option=option, name=name, reason=f"{type(error).__name__}: {error}") from error
+        if not isinstance(row, kind):
+            raise PluginBroken(option=option, name=name, reason=f"it is a {type(row).__name__}, not a {kind.__name__}")
+        return row
+    known = sorted({*ours, *entry_points(group=entry_group).names})
+    raise UnknownPlugin(option=option, name=name, known=", ".join(known) or "none installed")

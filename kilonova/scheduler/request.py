@@ -43,6 +43,24 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What others know of a request, asked before it is judged and only for plug-ins that are enabled.
+
+    project_tags: of the caller's project. compute_zones: the zones its project is kept to; empty for no restriction.
+    interfaces: per interface the aggregates whose hosts have its segment. bad_segment: a segment without an aggregate.
+    lowest_compute: the lowest version of a compute service. alike: per host how many of its servers have which image
+    property (name, value).
+    """
+
+    project_tags: frozenset[str] = frozenset()
+    compute_zones: frozenset[str] = frozenset()
+    interfaces: tuple[tuple[str, ...], ...] = ()
+    bad_segment: str = ""
+    lowest_compute: int | None = None
+    alike: Mapping[str, Mapping[tuple[str, str], int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """What is asked, and what it is judged by. server: the one being placed, of several equal ones. hosts_of: where
     the servers are that hints name.
@@ -54,6 +72,7 @@ class Request:
     server: str = ""
     group: Group | None = None
     hosts_of: Mapping[str, str] = field(default_factory=dict)
+    around: Surroundings = Surroundings()
 
     def image_property(self, name: str) -> Any:
         """An image property by its present name; None when the image does not set it."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 import os_resource_classes
 
-from kilonova.core.request_spec import FlavorSpec, RequestSpec
+from kilonova.core.request_spec import FlavorSpec, RequestSpec, ResourceGroup
 from kilonova.scheduler.guest_features import needs
 from kilonova.scheduler.plugins import Additions
 
@@ -42,12 +43,16 @@ class Group:
         return bool(self.resources or self.required or self.forbidden or self.member_of or self.in_tree)
 
 
-def to_query(spec: RequestSpec, additions: Additions, *, in_tree: str | None = None, limit: int | None = None) -> str:
+def to_query(
+    spec: RequestSpec, additions: Additions, *, in_tree: str | None = None, limit: int | None = None,
+    pinned: bool = True,
+) -> str:  # fmt: skip
     """The query string of `GET /allocation_candidates`, URL-encoded and sorted by name and value.
 
-    in_tree: the only provider tree that may answer. limit: at most so many answers, None for all.
+    in_tree: the only provider tree that may answer. limit: at most so many answers, None for all. pinned: False asks
+    for virtual CPUs where the flavor pins them (hosts that report no PCPU yet).
     """
-    groups, policy = _groups(spec)
+    groups, policy = _groups(spec, pinned=pinned)
     unnamed = groups.setdefault("", Group())
     unnamed.member_of += [f"in:{','.join(sorted(uuids))}" for uuids in additions.aggregates]
     if additions.forbidden_aggregates:
@@ -58,6 +63,7 @@ def to_query(spec: RequestSpec, additions: Additions, *, in_tree: str | None = N
         pairs.append(("group_policy", policy))
     if additions.required or additions.forbidden:
         pairs.append(("root_required", _traits(additions.required, additions.forbidden)))
+    pairs += [("same_subtree", ",".join(sorted(suffixes))) for suffixes in _same_subtree(spec)]
     if limit is not None:
         pairs.append(("limit", str(limit)))
     return urlencode(sorted(pairs))
@@ -68,13 +74,32 @@ def requested_traits(spec: RequestSpec) -> set[str]:
     return {trait for group in _groups(spec)[0].values() for trait in group.required}
 
 
-def _groups(spec: RequestSpec) -> tuple[dict[str, Group], str | None]:
+def port_groups(entry: Mapping[str, Any]) -> list[ResourceGroup]:
+    """What the port of an interface asks of a network back end: nothing, one group in the old form (its suffix is the
+    port's id), or the groups that its `resource_request` names.
+    """
+    asked = entry.get("resource_request") or {}
+    rows = asked.get("request_groups")
+    if rows is None:
+        rows = [{**asked, "id": entry["port"]}] if asked else []
+    return [ResourceGroup(row["id"], dict(row["resources"]), tuple(row.get("required", ()))) for row in rows]
+
+
+def _same_subtree(spec: RequestSpec) -> Iterable[list[str]]:
+    for entry in spec.requested_networks:
+        if named := (entry.get("resource_request") or {}).get("same_subtree"):
+            yield named
+
+
+def _groups(spec: RequestSpec, *, pinned: bool = True) -> tuple[dict[str, Group], str | None]:
     groups, policy = _from_extra_specs(spec.flavor)
+    own = sum(1 for suffix in groups if suffix)
     unnamed = groups.setdefault("", Group())
     for key, value in spec.image.properties.items():
         if key.startswith("trait:") and value == "required":
             unnamed.required.add(key.removeprefix("trait:"))
-    for need in needs(spec):
+    _add_requested(groups, spec)
+    for need in needs(spec, pinned=pinned):
         unnamed.resources.update(need.resources)
         unnamed.required |= need.required
         unnamed.forbidden |= need.forbidden
@@ -83,8 +108,22 @@ def _groups(spec: RequestSpec) -> tuple[dict[str, Group], str | None]:
         group.resources = {name: amount for name, amount in group.resources.items() if amount}
     named = [suffix for suffix, group in groups.items() if suffix and group]
     if len(named) > 1 and policy is None:
-        LOG.warning("The flavor %s has %d named groups of resources and no group_policy", spec.flavor.name, len(named))
+        LOG.warning("%d groups of resources with names, and no group_policy in flavor %s", len(named), spec.flavor.name)
+        if own <= 1:  # the user cannot know of groups that ports and devices bring
+            LOG.info("group_policy is none for flavor %s, because it has not several groups itself", spec.flavor.name)
+            policy = "none"
     return groups, policy
+
+
+def _add_requested(groups: dict[str, Group], spec: RequestSpec) -> None:
+    """Groups of ports and devices. ValueError for one without content or name, or with a name that is taken."""
+    rows = [group for entry in spec.requested_networks for group in port_groups(entry)]
+    for row in (*rows, *spec.requested_resources):
+        if not row.requester or not (row.resources or row.required or row.forbidden):
+            raise ValueError(f"The group of resources {row.requester!r} asks for nothing, or nobody asks for it.")
+        if row.requester in groups:
+            raise ValueError(f"Two groups of resources have the name {row.requester}.")
+        groups[row.requester] = Group(dict(row.resources), set(row.required), set(row.forbidden))
 
 
 def _from_extra_specs(flavor: FlavorSpec) -> tuple[dict[str, Group], str | None]:

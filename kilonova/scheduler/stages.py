@@ -14,7 +14,9 @@ from kilonova.core import ids
 from kilonova.core.request_spec import Destination, RequestSpec
 from kilonova.core.scheduling import NoValidHost
 from kilonova.db.queries.host_states import HostRow
+from kilonova.scheduler.blame import blamed
 from kilonova.scheduler.host_state import HostState, Snapshot, names
+from kilonova.scheduler.narration import explanation
 from kilonova.scheduler.plugins import Check, Filter
 from kilonova.scheduler.request import Request
 from kilonova.scheduler.settings import SchedulerSettings
@@ -128,17 +130,17 @@ def run_filters(
         return alive
     start = len(trace.filters)
     for row in filters:
-        check = row.prepare(request)
         before = len(alive)
         result = FilterResult(row.name, before, before)
         trace.filters.append(result)
-        if check is not None:
-            alive = _run_filter(check, result, states, alive, trace)
-            result.after = len(alive)
+        with blamed("Filter", row.name):
+            check = row.prepare(request)
+            if check is not None:
+                alive = _run_filter(check, result, states, alive, trace)
+        result.after = len(alive)
+        _log_filter(row.name, request, states, alive)
         if not alive:
-            LOG.info("Filter %s returned 0 hosts", row.name)
             break
-        LOG.debug("Filter %s returned %d host(s)", row.name, len(alive))
     if not alive:
         LOG.info(
             "Filtering removed all hosts for the request with instance ID '%s'. Filter results: %s",
@@ -146,6 +148,19 @@ def run_filters(
             [f"{row.name}: (start: {row.before}, end: {row.after})" for row in trace.filters[start:]],
         )
     return alive
+
+
+def _log_filter(name: str, request: Request, states: Sequence[HostState], alive: Sequence[int]) -> None:
+    if not LOG.isEnabledFor(logging.INFO):
+        return
+    if not alive:
+        LOG.info("[instance: %s] Filter %s returned 0 hosts", request.server, name)
+        return
+    most = request.settings.log_hosts
+    shown = ", ".join(states[index].host for index in alive[:most])
+    more = len(alive) - most
+    text = f"{shown} … and {more} more" if more > 0 else shown
+    LOG.info("[instance: %s] Filter %s returned %d hosts [%s]", request.server, name, len(alive), text)
 
 
 def _run_filter(
@@ -178,15 +193,5 @@ def pick_order(alive: list[int], scores: Floats, settings: SchedulerSettings) ->
 
 
 def no_valid_host(trace: Trace, wanted: int, got: int) -> NoValidHost:
-    """The error that says in plain words where the hosts went."""
-    if not trace.candidates:
-        return NoValidHost(reason="Placement has no host with the resources and traits asked for.")
-    if not trace.hosts:
-        return NoValidHost(reason="No compute service is known for the hosts that have room.")
-    culprit = next((row for row in trace.filters if row.after == 0 and row.before), None)
-    if culprit is not None and not got:
-        examples = "; ".join(f"{host}: {verdict}" for host, verdict in culprit.reasons[:3])
-        return NoValidHost(reason=f"{culprit.name} left none of {culprit.before} hosts ({examples}).")
-    if wanted > 1:
-        return NoValidHost(reason=f"There are not enough hosts available: {got} of {wanted} servers found one.")
-    return NoValidHost(reason="Every host that passed was taken by somebody else in the meantime.")
+    """The error; its `explanation` says in short where the hosts went, for those who may know."""
+    return NoValidHost(reason="There are not enough hosts available.", explanation=explanation(trace, wanted, got))

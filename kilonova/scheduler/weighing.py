@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from kilonova.scheduler.aggregate_values import override
+from kilonova.scheduler.blame import blamed
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Weigher
 from kilonova.scheduler.request import Request
@@ -41,7 +41,9 @@ class Ranking:
     def __init__(self, weighers: Sequence[Weigher], request: Request, states: Sequence[HostState]) -> None:
         rows, raw = [], []
         for weigher in weighers:
-            if (values := weigher.weigh(request, states)) is not None:
+            with blamed("Weigher", weigher.name):
+                values = weigher.weigh(request, states)
+            if values is not None:
                 rows.append(weigher)
                 raw.append(values)
         self.weighers: tuple[Weigher, ...] = tuple(rows)
@@ -53,7 +55,8 @@ class Ranking:
     def update(self, request: Request, index: int, state: HostState) -> None:
         """The host at `index` is now in this state."""
         for number, weigher in enumerate(self.weighers):
-            values = weigher.weigh(request, [state])
+            with blamed("Weigher", weigher.name):
+                values = weigher.weigh(request, [state])
             self.raw[number, index] = values[0] if values is not None else 0.0
 
     def scores(self, alive: Sequence[int]) -> tuple[Floats, Floats]:
@@ -80,7 +83,7 @@ def _ends(values: Sequence[float | None]) -> Floats:
 
 def _multipliers(weighers: Sequence[Weigher], request: Request, states: Sequence[HostState]) -> Floats:
     """One column when no aggregate overrides a multiplier, else a column per host."""
-    configured = [_option(row, request.settings) for row in weighers]
+    configured = [row.sign * _configured(row, request.settings) for row in weighers]
     column = np.array(configured, dtype=np.float64).reshape(len(weighers), 1)
     overridden = [row.metadata_key in request.snapshot.aggregates.keys for row in weighers]
     if not any(overridden):
@@ -88,11 +91,24 @@ def _multipliers(weighers: Sequence[Weigher], request: Request, states: Sequence
     full = np.repeat(column, len(states), axis=1)
     for number, weigher in enumerate(weighers):
         if overridden[number]:
-            default = getattr(request.settings, weigher.multiplier)
-            full[number] = [weigher.sign * override(state, weigher.metadata_key, default) for state in states]
+            default = _configured(weigher, request.settings)
+            full[number] = weigher.sign * np.array(_overridden(weigher.metadata_key, default, states))
     return full
 
 
-def _option(weigher: Weigher, settings: SchedulerSettings) -> float:
-    value: Any = getattr(settings, weigher.multiplier)
-    return weigher.sign * float(value)
+def _overridden(key: str, default: float, states: Sequence[HostState]) -> list[float]:
+    """The number per host; hosts in the same aggregates share one look at their metadata."""
+    known: dict[tuple[str, ...], float] = {}
+    found = []
+    for state in states:
+        where = tuple([row.uuid for row in state.aggregates])
+        value = known.get(where)
+        if value is None:
+            value = known[where] = override(state, key, default)
+        found.append(value)
+    return found
+
+
+def _configured(weigher: Weigher, settings: SchedulerSettings) -> float:
+    named = weigher.multiplier
+    return float(getattr(settings, named)) if isinstance(named, str) else named

@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 from kilonova.bus.calls import GuestSpec
 from kilonova.core.errors import Conflict, KilonovaError, NotFound, Unsupported
+from kilonova.core.pci.devices import PciDevice
 
 T = TypeVar("T")
 
@@ -49,8 +50,34 @@ class NotInDriver(Unsupported):
 
 
 @dataclass(frozen=True, slots=True)
+class CellFacts:
+    """One NUMA node: its CPUs and the threads of each core as masks, MiB of memory, pages as (KiB, number)."""
+
+    id: int
+    cpus: int
+    cores: tuple[int, ...]
+    memory_mb: int
+    pages: tuple[tuple[int, int], ...] = ()
+    socket: int | None = None
+    physnets: tuple[str, ...] = ()
+    tunneled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one guest has for itself: its NUMA topology (a text of `core.numa.wire`) and addresses of PCI devices."""
+
+    server: str
+    numa_topology: str
+    pci_devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HostFacts:
-    """A hypervisor that does not change while it runs. memory in MiB, disk in GiB, the version a number that grows."""
+    """A hypervisor that does not change while it runs. memory in MiB, disk in GiB, the version a number that grows.
+
+    cells: its NUMA nodes, none where the driver does not know them. devices: every PCI device, offered or not.
+    """
 
     host: str
     node: str
@@ -63,6 +90,8 @@ class HostFacts:
     host_ip: str | None = None
     cpu_info: Mapping[str, Any] = field(default_factory=dict)
     supported_instances: tuple[tuple[str, str, str], ...] = ()
+    cells: tuple[CellFacts, ...] = ()
+    devices: tuple[PciDevice, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +168,18 @@ class Lifecycle(Protocol):
 
     def guests(self, host: str) -> Sequence[GuestState]:
         """All guests of a host, those that nobody asked for included."""
+        ...
+
+
+@runtime_checkable
+class Pinning(Protocol):
+    """Guests get the host CPUs, memory pages and devices that their spec names, and the driver remembers which.
+
+    `spawn` has written it down when it returns, `destroy` has forgotten it.
+    """
+
+    def held(self, hosts: Iterable[str]) -> Mapping[str, Sequence[Held]]:
+        """What the guests of these hosts have for themselves; guests without, and hosts without such, are left out."""
         ...
 
 

@@ -7,19 +7,20 @@ their own (`simulated_store`), so they survive the agent. It must not know workf
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
 from kilonova.bus.calls import GuestSpec
 from kilonova.core import clock, ids, states
-from kilonova.virt import simulated_faults
+from kilonova.virt import simulated_faults, simulated_hardware
 from kilonova.virt.driver import (
     Doc,
     GuestNotFound,
     GuestNotRunning,
     GuestState,
+    Held,
     HostFacts,
     HostUnknown,
     PowerTarget,
@@ -27,6 +28,7 @@ from kilonova.virt.driver import (
 )
 from kilonova.virt.simulated_console import boot_log
 from kilonova.virt.simulated_faults import Fault, FaultPlan
+from kilonova.virt.simulated_hardware import Hardware
 from kilonova.virt.simulated_store import Guest, GuestStore
 
 _NAMESPACE = "7b1f4c0e-52a4-5f0f-9f3c-0d5a6a2f6f11"  # node uuids derive from it and the host's name; never change it
@@ -44,6 +46,8 @@ _CAPABILITIES = frozenset({
     "COMPUTE_NET_ATTACH_INTERFACE_WITH_TAG", "COMPUTE_NET_VIF_MODEL_VIRTIO", "COMPUTE_STORAGE_BUS_VIRTIO",
     "COMPUTE_VOLUME_ATTACH", "COMPUTE_VOLUME_ATTACH_WITH_TAG", "COMPUTE_VOLUME_MULTI_ATTACH",
 })  # fmt: skip
+
+_WITH_CELLS = frozenset({"COMPUTE_SOCKET_PCI_NUMA_AFFINITY"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,7 @@ class SimulatedSettings:
     delays: Delays = Delays()
     faults: tuple[Fault, ...] = ()
     host_ip: str | None = None
+    hardware: Hardware = field(default_factory=Hardware)
 
     @classmethod
     def from_conf(cls, conf: Any) -> SimulatedSettings:
@@ -91,6 +96,7 @@ class SimulatedSettings:
             delays=Delays(group.spawn_delay, group.destroy_delay, group.power_delay, group.disk_delay),
             faults=tuple(simulated_faults.parse(text) for text in group.faults),
             host_ip=conf.my_ip,
+            hardware=simulated_hardware.from_conf(group),
         )
 
 
@@ -130,9 +136,12 @@ class SimulatedDriver:
         self._faults = FaultPlan(self._settings.faults)
         self._store = GuestStore(path)
         self.quick = self._settings.delays.none
+        hardware, sizes = self._settings.hardware, self._settings.sizes
+        self._cells = simulated_hardware.cells(hardware, sizes.vcpus, sizes.memory_mb)
+        self._devices = simulated_hardware.devices(hardware)
 
     def capabilities(self) -> frozenset[str]:
-        return _CAPABILITIES
+        return _CAPABILITIES | _WITH_CELLS if self._cells else _CAPABILITIES
 
     def close(self) -> None:
         self._store.close()
@@ -157,10 +166,15 @@ class SimulatedDriver:
             host_ip=self._settings.host_ip,
             cpu_info=_CPU_INFO,
             supported_instances=_RUNS,
+            cells=self._cells,
+            devices=self._devices,
         )
 
     def usage(self, hosts: Iterable[str]) -> Mapping[str, Usage]:
         return self._store.usage(hosts)
+
+    def held(self, hosts: Iterable[str]) -> Mapping[str, Sequence[Held]]:
+        return self._store.held(hosts)
 
     # -- lifecycle
 

@@ -9,13 +9,14 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from kilonova.bus.calls import GuestSpec
-from kilonova.virt.driver import Usage
+from kilonova.virt.driver import Held, Usage
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS guests (
@@ -23,9 +24,13 @@ CREATE TABLE IF NOT EXISTS guests (
     vcpus INTEGER NOT NULL, memory_mb INTEGER NOT NULL, disk_gb INTEGER NOT NULL, started_at TEXT NOT NULL,
     spec BLOB NOT NULL, PRIMARY KEY (server, host)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS guests_host ON guests (host);
+CREATE TABLE IF NOT EXISTS held (
+    host TEXT NOT NULL, server TEXT NOT NULL, numa_topology TEXT NOT NULL, pci_devices TEXT NOT NULL,
+    PRIMARY KEY (host, server)) WITHOUT ROWID;
 """
 _COLUMNS = "server, host, power_state, boots, started_at, spec"
 _USAGE = "SELECT host, count(*), sum(vcpus), sum(memory_mb), sum(disk_gb) FROM guests"
+_ADD = "INSERT INTO guests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _CHUNK = 500  # names in one IN list, well below SQLite's limit of variables
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -76,7 +81,13 @@ class GuestStore:
             guest.started_at, _encode(spec),
         )  # fmt: skip
         with self._lock:
-            self._db.execute("INSERT INTO guests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            if not (spec.numa_topology or spec.pci_devices):
+                self._db.execute(_ADD, row)
+                return
+            with self._together():
+                self._db.execute(_ADD, row)
+                held = (guest.host, spec.uuid, spec.numa_topology, ",".join(spec.pci_devices))
+                self._db.execute("INSERT INTO held VALUES (?, ?, ?, ?)", held)
 
     def change(self, guest: Guest) -> None:
         """Write what may change of a guest: power, boots, and the disks and interfaces in its spec."""
@@ -87,9 +98,32 @@ class GuestStore:
 
     def remove(self, host: str, server: str) -> bool:
         """False when it was not there."""
-        with self._lock:
+        with self._lock, self._together():
+            self._db.execute("DELETE FROM held WHERE host = ? AND server = ?", (host, server))
             done = self._db.execute("DELETE FROM guests WHERE server = ? AND host = ?", (server, host))
             return done.rowcount > 0
+
+    @contextmanager
+    def _together(self) -> Iterator[None]:
+        """All statements of the block or none; the lock is held."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def held(self, hosts: Iterable[str]) -> dict[str, list[Held]]:
+        """What the guests of these hosts have for themselves, ordered by server."""
+        found: dict[str, list[Held]] = {}
+        for chunk in _chunks(list(hosts)):
+            sql = f"SELECT * FROM held WHERE host IN ({','.join('?' * len(chunk))}) ORDER BY host, server"
+            with self._lock:
+                rows = self._db.execute(sql, chunk).fetchall()
+            for host, server, topology, devices in rows:
+                found.setdefault(host, []).append(Held(server, topology, tuple(devices.split(",")) if devices else ()))
+        return found
 
     def usage(self, hosts: Iterable[str]) -> dict[str, Usage]:
         """What the guests of these hosts hold; hosts without guests are left out."""

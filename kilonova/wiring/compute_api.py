@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from kilonova.api.compute.app import make_app as compute_app
+from kilonova.api.scheduler import app as scheduler_api
+from kilonova.api.scheduler.policy import make_policy
 from kilonova.http import middleware
 from kilonova.http.auth import Auth
 from kilonova.http.policy import Policy, compute_rules
@@ -29,14 +32,17 @@ def api(conf: Any, host: str, port: int) -> Cloud:
 
 
 def api_app(conf: Any, ground: Region | None = None) -> WsgiApp:
-    """The Compute API as a WSGI callable, at the root and below `/compute`."""
+    """The Compute API as a WSGI callable, at the root and below `/compute`; below `/scheduler` the scheduler's."""
     ground = ground or region(conf, for_clients=True)
-    policy = Policy(compute_rules(), conf)
-    auth = Auth(conf)
+    policy, scheduler_policy = Policy(compute_rules(), conf), make_policy(scheduler_api.OPS, conf)
+    auth, world = Auth(conf), ground.world()
     options = middleware.settings(conf)
 
-    def behind(app: WsgiApp) -> WsgiApp:
-        return middleware.pipeline(app, service="compute", settings=options, auth=auth, policy=policy)
+    def behind(service: str, rules: Policy) -> Callable[[WsgiApp], WsgiApp]:
+        return lambda app: middleware.pipeline(app, service=service, settings=options, auth=auth, policy=rules)
 
-    compute = compute_app(ground.world(), policy, auth_uri=auth_uri(conf), behind=behind)
-    return mounted({"compute": compute}, lambda: True, otherwise=compute)
+    compute = compute_app(world, policy, auth_uri=auth_uri(conf), behind=behind("compute", policy))
+    scheduler = scheduler_api.make_app(
+        world, scheduler_policy, auth_uri=auth_uri(conf), behind=behind("scheduler", scheduler_policy)
+    )
+    return mounted({"compute": compute, "scheduler": scheduler}, lambda: True, otherwise=compute)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import socket
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from kilonova.agent.service import Agent
 from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import agent_identity
 from kilonova.api.compute.app import make_app as compute_app
+from kilonova.api.scheduler import app as scheduler_api
+from kilonova.api.scheduler.policy import make_policy as make_scheduler_policy
 from kilonova.bus.local import LocalBus
 from kilonova.cells.cells import Cells
 from kilonova.clients.auth import rest_client
@@ -32,8 +33,8 @@ from kilonova.conf import databases
 from kilonova.conf.all_in_one import AllInOne
 from kilonova.conf.load import ConfigError, load, warn_without_effect
 from kilonova.core import liveness, log
+from kilonova.core.metrics import Meters
 from kilonova.db import api_schema, cell_schema
-from kilonova.db.queries import requests
 from kilonova.db.queries.hosts import AgentDirectory
 from kilonova.http import middleware
 from kilonova.http.noauth import NOAUTH
@@ -46,13 +47,14 @@ from kilonova.placement import app as placement
 from kilonova.placement.policy import make_policy
 from kilonova.placement.store.prepare import prepare as prepare_placement
 from kilonova.placement.world import settings as placement_settings
-from kilonova.scheduler import settings as scheduler_settings
-from kilonova.scheduler.service import Scheduler
+from kilonova.scheduler.surroundings import Others
 from kilonova.sql import reach
 from kilonova.sql.engine import Database
 from kilonova.sql.migrate import prepare
 from kilonova.virt.simulated import SimulatedDriver, SimulatedSettings
+from kilonova.wiring.deciding import deciding
 from kilonova.wiring.embedded import Embedded, EmbeddedSettings
+from kilonova.wiring.metrics import meters
 from kilonova.wiring.parts import Clients, Cloud, Later, Part, WsgiApp, clients_over, mounted
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
 from kilonova.workflows.engine import Settings
@@ -74,7 +76,8 @@ def all_in_one(settings: AllInOne) -> Cloud:
     root = Later()
     transport = RoutedTransport({settings.base_url: WsgiTransport(root)}, SocketTransport())
     policy = Policy(compute_rules(), conf)
-    embedded = Embedded(_embedded_settings(settings, rooms), conf, transport, policy)
+    counted = meters(conf)
+    embedded = Embedded(_embedded_settings(settings, rooms, counted), conf, transport, policy)
     tokens = embedded.tokens("nova")
     clients = clients_over(lambda group: rest_client(conf, group, transport, tokens))
     world, cell1, directory = _world(conf, rooms, clients)
@@ -82,18 +85,19 @@ def all_in_one(settings: AllInOne) -> Cloud:
     auth_uri = embedded.settings.identity_url
     apps["placement"] = _placement(rooms, embedded, auth_uri)
     apps["compute"] = compute_app(world, policy, auth_uri=auth_uri, behind=embedded.behind("compute"))
-    apps["metadata"] = _metadata(conf, world, settings.secrets.metadata_secret)
+    apps["scheduler"] = _scheduler_api(conf, world, embedded)
+    apps["metadata"] = _metadata(conf, world, settings.secrets.metadata_secret, counted)
     parts = [*_control(conf, world, cell1, directory), *embedded_parts, _hypervisors(conf, settings.state_dir, world)]
     cloud = Cloud(settings.base_url, parts, rooms.opened, HttpServer(root, settings.host, settings.port))
-    root.app = mounted(apps, lambda: cloud.ready)
+    root.app = mounted(apps, lambda: cloud.ready, meters=counted)
     return cloud
 
 
-def _embedded_settings(settings: AllInOne, rooms: _Databases) -> EmbeddedSettings:
+def _embedded_settings(settings: AllInOne, rooms: _Databases, counted: Meters) -> EmbeddedSettings:
     return EmbeddedSettings(
         base_url=settings.base_url, image_dir=settings.image_dir, private_cidr=settings.private_cidr,
         public_cidr=settings.public_cidr, secrets=settings.secrets, open=rooms.open_embedded,
-        reset_admin=settings.reset_admin,
+        reset_admin=settings.reset_admin, meters=counted,
     )  # fmt: skip
 
 
@@ -114,23 +118,30 @@ def _placement(rooms: _Databases, embedded: Embedded, auth_uri: str) -> WsgiApp:
         raise ConfigError(f"[api] auth_strategy = {NOAUTH} is for a Placement of its own: compute's calls have tokens.")
     prepare_placement(room)
     policy = make_policy(placement.OPS, conf)
-    app = placement.make_app(room, placement_settings(conf.placement), policy=policy, auth_uri=auth_uri)
+    app = placement.make_app(
+        room, placement_settings(conf.placement), policy=policy, auth_uri=auth_uri, meters=embedded.settings.meters
+    )
     return embedded.behind("placement", policy)(app)
 
 
-def _metadata(conf: Any, world: World, secret: str) -> WsgiApp:
+def _scheduler_api(conf: Any, world: World, embedded: Embedded) -> WsgiApp:
+    policy = make_scheduler_policy(scheduler_api.OPS, conf)
+    behind = embedded.behind("scheduler", policy)
+    return scheduler_api.make_app(world, policy, auth_uri=embedded.settings.identity_url, behind=behind)
+
+
+def _metadata(conf: Any, world: World, secret: str, counted: Meters) -> WsgiApp:
     """Everybody here has one address, so a guest is known by a signature only: by the configured secret or by ours."""
     found = metadata_settings.from_conf(conf)
     app = MetadataApp(world, replace(found, proxy=True, secret=found.secret or secret))
-    return middleware.pipeline(app, service="metadata", settings=middleware.settings(conf))
+    return middleware.pipeline(app, service="metadata", settings=middleware.settings(conf, meters=counted))
 
 
 def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> list[Any]:
     """Scheduler and conductor of the one cell."""
     cells, bus = world.cells, world.bus
-    scheduler = Scheduler(
-        cells, world.placement, scheduler_settings.from_conf(conf), partial(requests.unwanted, cells.api)
-    )
+    others = Others(world.identity, world.network, world.placement)
+    scheduling = deciding(conf, cells, world.placement, others, conf.host)
     conductor = Conductor(
         world, WORKFLOWS, recorder(), me=conf.host, host=conf.host, told=NetworkCache(world).told,
         settings=Settings(threads=_STEPS_AT_ONCE),
@@ -139,13 +150,10 @@ def _control(conf: Any, world: World, cell1: str, directory: AgentDirectory) -> 
         cells.database(cell1), cells.api, cell1, bus, NewHosts.from_conf(conf, all_in_one=True),
         conductor.agent_seen, directory,
     )  # fmt: skip
-    deciding: dict[str, Any] = {
-        "select_destinations": scheduler.select_destinations,
-        "hosts_changed": scheduler.hosts_changed,
-    }
     return [
         Heartbeat(cells.database(cell1), conf.host, CONDUCTOR | SCHEDULER, conf.report_interval),
-        Part(lambda: bus.serve("scheduler", deciding), bus.close),
+        *scheduling.parts,
+        Part(lambda: bus.serve("scheduler", scheduling.handlers), bus.close),
         Part(lambda: conductor.start(bus, reports.handlers()), conductor.close),
         Rounds(world),
     ]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from kilonova.bus.bus import Bus
 from kilonova.conductor.heartbeat import SCHEDULER, Heartbeat
 from kilonova.db.prepare import require_cell
-from kilonova.db.queries import requests
-from kilonova.scheduler import settings as scheduler_settings
-from kilonova.scheduler.service import Scheduler
+from kilonova.scheduler.surroundings import Others
+from kilonova.wiring.deciding import deciding
 from kilonova.wiring.parts import Cloud, Part, process
 from kilonova.wiring.region import region
 
@@ -26,16 +24,11 @@ def scheduler(conf: Any, instance: int = 1) -> Cloud:
     except BaseException:
         ground.close()
         raise
-    deciding = Scheduler(
-        ground.cells, ground.clients.placement, scheduler_settings.from_conf(conf),
-        partial(requests.unwanted, ground.cells.api),
-    )  # fmt: skip
-    handlers: dict[str, Any] = {
-        "select_destinations": deciding.select_destinations,
-        "hosts_changed": deciding.hosts_changed,
-    }
     me = conf.host if instance == 1 else f"{conf.host}:{instance}"
-    parts: list[Any] = [Part(ground.bus.connect, ground.leave), _Serving(ground.bus, "scheduler", handlers)]
+    others = Others(ground.clients.identity, ground.clients.network, ground.clients.placement)
+    scheduling = deciding(conf, ground.cells, ground.clients.placement, others, me)
+    serving = _Serving(ground.bus, "scheduler", scheduling.handlers)
+    parts: list[Any] = [Part(ground.bus.connect, ground.leave), *scheduling.parts, serving]
     if first is not None:
         parts.append(Heartbeat(first.database, me, SCHEDULER, conf.report_interval))
     return process(parts, ground.databases)

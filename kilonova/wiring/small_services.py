@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin
 
 from kilonova.clients.auth import rest_client
 from kilonova.conf import databases
@@ -42,7 +43,10 @@ def embedded(conf: Any) -> Cloud:
             private_cidr=options.private_cidr, public_cidr=options.public_cidr,
             secrets=Secrets(options.admin_password, people, people, options.service_password),
             open=database, services=tuple(options.services),
-            urls={"compute": options.compute_url, "placement": options.placement_url},
+            urls={
+                "compute": options.compute_url, "placement": options.placement_url,
+                "scheduler": urljoin(options.compute_url, "/scheduler"),  # the API process serves both
+            },
         ),
         conf, transport, Policy(compute_rules(), conf),
     )  # fmt: skip

@@ -9,6 +9,7 @@ the step can be run again after a crash anywhere.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,6 +27,8 @@ from kilonova.core.scheduling import NoValidHost
 from kilonova.db.queries import actions, block_devices, journal, requests, servers
 from kilonova.sql.engine import Connection
 from kilonova.workflows.step import NOTHING, Done, Run, Step, Workflow
+
+LOG = logging.getLogger(__name__)
 
 _SELECTIONS = msgspec.json.Decoder(list[Selection])
 
@@ -48,10 +51,17 @@ def schedule(world: World, run: Run) -> Done:
     if spec.group is not None:
         spec = msgspec.structs.replace(spec, group=_with_hosts(world, spec.group))
     request = SelectDestinations(msgspec.structs.replace(spec, num_instances=len(wanted)), tuple(wanted))
+    asked_at = clock.monotonic()
     try:
         answer = world.bus.call(select_destinations, request, ctx=run.ctx)
     except NoValidHost as error:
-        return Done({"selections": {}, "fault": {"code": 500, "text": error.text}})
+        LOG.error("Failed to schedule instances %s: %s", ", ".join(wanted), error.text)
+        details = str(error.details.get("explanation", ""))
+        return Done({"selections": {}, "fault": {"code": 500, "text": error.text, "details": details}})
+    LOG.debug("Took %.2f seconds to select hosts for %d instances", clock.monotonic() - asked_at, len(wanted))
+    for uuid, (first, *others) in zip(wanted, answer.selections, strict=True):
+        LOG.debug("[instance: %s] Selected host: %s; Selected node: %s; Alternates: %s", uuid, first.host, first.node,
+                  [(row.host, row.node) for row in others])  # fmt: skip
     chosen = [msgspec.to_builtins(list(row)) for row in answer.selections]
     return Done({"selections": dict(zip(wanted, chosen, strict=True))})
 
@@ -154,13 +164,14 @@ def _bury(connection: Connection, ctx: Context, request: requests.BuildRequest, 
     actions.start(connection, server.uuid, "create", ctx)
     event = "conductor_schedule_and_build_instances"
     actions.open_event(connection, server.uuid, "create", ctx.request_id, event, None)
-    text = str(fault.get("text", ""))
+    text, details = str(fault.get("text", "")), str(fault.get("details", ""))
     action = actions.close_events(
-        connection, server.uuid, "create", ctx.request_id, traceback=text, details=text[:255]
+        connection, server.uuid, "create", ctx.request_id, traceback="\n".join(filter(None, (text, details))),
+        details=text[:255],
     )
     if action is not None:
         actions.close(connection, action, failed=True)
-    servers.add_fault(connection, server.uuid, int(fault.get("code", 500)), text, "", None)
+    servers.add_fault(connection, server.uuid, int(fault.get("code", 500)), text, details, None)
 
 
 def _settle(world: World, run: Run, selections: dict[str, Any]) -> set[str]:
@@ -221,6 +232,7 @@ def bury_all(world: World, run: Run, failure: Any) -> None:
     """
     fault = {"code": 500, "text": failure.text}
     uuids: list[str] = run.params["servers"]
+    LOG.error("Failed to schedule instances %s: %s", ", ".join(uuids), failure.text)
     pending = requests.several(world.cells.api, uuids)
     selections = run.outputs.get("schedule", {}).get("selections", {})
     if pending:

@@ -17,6 +17,8 @@ from kilonova.compute.availability import zone_of_host
 from kilonova.compute.world import World
 from kilonova.core import clock, json, states
 from kilonova.core.errors import KilonovaError
+from kilonova.core.pci.placement import providers_of
+from kilonova.core.pci.requests import from_text
 from kilonova.core.request_spec import Selection
 from kilonova.core.server import BlockDevice, Server, ServerExtra
 from kilonova.db.queries import block_devices, compute_nodes, servers
@@ -107,6 +109,7 @@ def unclaim(world: World, run: Run) -> Done:
     def write(connection: Connection) -> None:
         if run.failure is not None and run.failure.code != "cancelled":
             compute_nodes.count_build(connection, _selection(run)["host"], failed=True)
+        servers.set_topology(connection, run.subject, None)
         _set(connection, run.subject, values)
 
     return Done(write=write)
@@ -122,6 +125,8 @@ def _set(connection: Connection, uuid: str, values: dict[str, Any]) -> None:
 def networking(world: World, run: Run) -> Done:
     """Make or take over the ports and bind them to the host."""
     server, interfaces = _server(world, run), run.params["interfaces"]
+    if any(entry.get("resource_request") for entry in interfaces):
+        interfaces = ports.with_allocations(interfaces, json.loads(_selection(run)["allocation_request"])["mappings"])
     made: list[str] = []
     wanted = len(interfaces)
     run.if_lost(lambda: ports.drop_surplus(world, run.subject, made, wanted if _there(world, run) else 0))
@@ -238,6 +243,7 @@ def guest_of(server: Server, extra: ServerExtra, vifs: list[dict[str, Any]], dis
         image={"id": server.image_ref, "properties": server.image_properties}, flavor=server.flavor,
         vifs=tuple(vifs), disks=tuple(disk_documents), metadata=server.metadata, admin_password=password,
         user_data=extra.user_data, key_data=server.key_data, config_drive=server.config_drive,
+        pci_requests=from_text(extra.pci_requests) if extra.pci_requests else (),
     )  # fmt: skip
 
 
@@ -247,7 +253,18 @@ def _spawn(world: World, run: Run, ticket: Ticket) -> Spawn:
     extra = servers.extras(database, [run.subject]).get(run.subject, ServerExtra())
     vifs = run.outputs["networking"]["vifs"]
     guest = guest_of(server, extra, vifs, run.outputs["block_devices"]["disks"], run.params.get("password"))
-    return Spawn(ticket, guest, paused=_paused(world, run))
+    chosen = _selection(run)
+    cards: dict[str, list[str]] = {}
+    if guest.pci_requests:
+        cards = providers_of(guest.pci_requests, json.loads(chosen["allocation_request"]).get("mappings") or {})
+    limits = chosen.get("limits") or {}
+    return Spawn(ticket, guest, paused=_paused(world, run), limits=limits, devices_from=cards)
+
+
+def _spawned(_world: World, run: Run, result: dict[str, Any]) -> Write | None:
+    """What of its host the guest has for itself is kept with the server."""
+    topology = result.get("numa_topology")
+    return (lambda connection: servers.set_topology(connection, run.subject, topology)) if topology else None
 
 
 def _host(run: Run) -> str:
@@ -340,7 +357,7 @@ BUILD = Workflow(
                 Step("block_devices", devices, no_devices, task_state="block_device_mapping", tries=3),
                 Step(
                     "spawn",
-                    guests.while_up(verb(guest_spawn, build=_spawn, host=_host), _host, guests.failed),
+                    guests.while_up(verb(guest_spawn, build=_spawn, host=_host, write=_spawned), _host, guests.failed),
                     guests.while_up(
                         verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host, seconds=600),
                         _host, guests.left,

@@ -30,7 +30,8 @@ def ensure(
     ports: list[dict[str, Any] | None] = []
     for entry in interfaces:
         match = None if entry["port"] else _take(unused, entry["network"]["id"])
-        ports.append(_bind(world, server, match["id"] if match else entry["port"]) if match or entry["port"] else None)
+        port = match["id"] if match else entry["port"]
+        ports.append(_bind(world, server, port, entry) if port else None)
     missing = [index for index, port in enumerate(ports) if port is None]
     new = _create(world, [_body(server, interfaces[index], groups) for index in missing])
     if made is not None:
@@ -53,9 +54,31 @@ def _take(ports: list[dict[str, Any]], network: str) -> dict[str, Any] | None:
     return None
 
 
-def _bind(world: World, server: Server, port: str) -> dict[str, Any]:
-    body = {"device_id": server.uuid, "device_owner": _owner(server), "binding:host_id": server.host}
+def _bind(world: World, server: Server, port: str, entry: dict[str, Any]) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "device_id": server.uuid, "device_owner": _owner(server), "binding:host_id": server.host,
+    }  # fmt: skip
+    if entry.get("allocation"):
+        profile = world.network.show_port(port).get("binding:profile") or {}
+        body["binding:profile"] = {**profile, "allocation": entry["allocation"]}
     return world.network.update_port(port, body)
+
+
+def with_allocations(interfaces: list[dict[str, Any]], mappings: dict[str, list[str]]) -> list[dict[str, Any]]:
+    """The interfaces; of each port with resources, which provider gives them: its uuid, or by group of the port.
+
+    mappings: of the claimed allocation request, a group's suffix to providers.
+    """
+    return [entry | _allocation(entry, mappings) if entry.get("resource_request") else entry for entry in interfaces]
+
+
+def _allocation(entry: dict[str, Any], mappings: dict[str, list[str]]) -> dict[str, Any]:
+    groups = entry["resource_request"].get("request_groups")
+    if groups is None:
+        found = mappings.get(entry["port"])
+        return {"allocation": found[0]} if found else {}
+    given = {group["id"]: mappings[group["id"]][0] for group in groups if mappings.get(group["id"])}
+    return {"allocation": given} if given else {}
 
 
 def _owner(server: Server) -> str:
@@ -102,7 +125,7 @@ def release(world: World, server: str, kept: list[str]) -> None:
     """Remove a server's ports; those in `kept` are a user's own and are only unbound. Done already is done."""
     for port in world.network.list_ports(device_id=server):
         if port["id"] in kept:
-            _unbind(world, port["id"])
+            _unbind(world, port)
         else:
             world.network.delete_port(port["id"])
 
@@ -115,8 +138,12 @@ def drop_surplus(world: World, server: str, made: list[str], wanted: int) -> Non
         world.network.delete_port(port)
 
 
-def _unbind(world: World, port: str) -> None:
+def _unbind(world: World, port: dict[str, Any]) -> None:
+    body: dict[str, Any] = {"device_id": "", "device_owner": "", "binding:host_id": None}
+    profile = port.get("binding:profile") or {}
+    if "allocation" in profile:
+        body["binding:profile"] = {key: value for key, value in profile.items() if key != "allocation"}
     try:
-        world.network.update_port(port, {"device_id": "", "device_owner": "", "binding:host_id": None})
+        world.network.update_port(port["id"], body)
     except PortNotFound:
         return

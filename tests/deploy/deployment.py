@@ -100,7 +100,8 @@ class Deployment:
         at = "http://127.0.0.1:{}".format
         embedded = at(self.ports.embedded)
         return ByPrefix({
-            "/compute": at(self.ports.compute), "/placement": at(self.ports.placement),
+            "/compute": at(self.ports.compute), "/scheduler": at(self.ports.compute),
+            "/placement": at(self.ports.placement),
             **{f"/{name}": embedded for name in ("image", "networking", "volume")},
             "/identity": at(identity_port(self.ports, self.peers)),
         })  # fmt: skip

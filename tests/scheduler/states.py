@@ -9,7 +9,7 @@ from typing import Any
 from kilonova.core.request_spec import FlavorSpec, GroupSpec, ImageSpec, RequestSpec
 from kilonova.db.queries.host_states import AggregateRow, HostRow
 from kilonova.scheduler.host_state import Aggregates, HostState, Snapshot
-from kilonova.scheduler.request import Request, group_of
+from kilonova.scheduler.request import Request, Surroundings, group_of
 from kilonova.scheduler.settings import SchedulerSettings
 
 WHEN = datetime(2026, 1, 1)
@@ -59,6 +59,7 @@ def request(
     hosts: Sequence[HostRow] = (),
     server: str = "server",
     settings: SchedulerSettings | None = None,
+    around: Surroundings | None = None,
     **spec: Any,
 ) -> Request:
     """A request of one project for a small flavor."""
@@ -71,4 +72,7 @@ def request(
     )  # fmt: skip
     snapshot = Snapshot({row.uuid: row for row in hosts}, {"agent": WHEN}, Aggregates(aggregates))
     group_state = group_of(asked, dict(placed or {}))
-    return Request(asked, settings or SchedulerSettings(), snapshot, server, group_state, dict(hosts_of or {}))
+    return Request(
+        asked, settings or SchedulerSettings(), snapshot, server, group_state, dict(hosts_of or {}),
+        around or Surroundings(),
+    )  # fmt: skip

@@ -5,23 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kilonova.bus.calls import SelectDestinations
 from kilonova.clients.placement import HttpPlacement
-from kilonova.clients.rest import FixedToken, RestClient
 from kilonova.core import ids
 from kilonova.core.context import Context
 from kilonova.core.request_spec import FlavorSpec, GroupSpec, RequestSpec
-from kilonova.core.scheduling import NoValidHost
-from kilonova.http.transport import WsgiTransport
-from kilonova.placement.app import make_app
-from kilonova.placement.store.prepare import prepare
 from kilonova.scheduler.service import Scheduler
 from kilonova.scheduler.settings import SchedulerSettings
-from kilonova.sql.engine import Database
+from tests.scheduler.own_placement import add_host, own_placement
+from tests.scheduler.refusals import no_valid_host
 from tests.scheduler.world import Cloud, spec_of
 
 CONTEXT = Context(overwrite=False)
@@ -29,26 +24,8 @@ CONTEXT = Context(overwrite=False)
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[HttpPlacement]:
-    database = Database(f"sqlite:///{tmp_path}/placement.db")
-    prepare(database)
-    app = make_app(database)
-
-    def as_admin(environ: dict[str, Any], start_response: Any) -> Any:
-        environ["kilonova.context"] = Context(overwrite=False, roles=["admin"], project_id="p", user_id="u")
-        return app(environ, start_response)
-
-    rest = RestClient("placement", "http://here", WsgiTransport(as_admin), FixedToken("t"), microversion="placement")
-    yield HttpPlacement(rest)
-    database.dispose()
-
-
-def add_host(cloud: Cloud, client: HttpPlacement, name: str, **sizes: int) -> str:
-    """A host as its agent makes it: rows, and a provider with inventory."""
-    cloud.add_hosts(name, **sizes)
-    provider = cloud.provider(name)
-    generation = client.ensure_provider(provider.uuid, f"{name}.example")
-    client.set_inventory(provider.uuid, {key: {"total": n} for key, n in provider.capacity.items()}, generation)
-    return provider.uuid
+    with own_placement(tmp_path) as made:
+        yield made
 
 
 def requiring(trait: str) -> FlavorSpec:
@@ -75,7 +52,7 @@ def test_servers_are_placed_and_their_allocations_are_what_was_selected(cloud: C
 
 def test_a_request_too_large_in_sum_leaves_nothing_allocated(cloud: Cloud, client: HttpPlacement) -> None:
     uuid = add_host(cloud, client, "a", memory_mb=5000)
-    with pytest.raises(NoValidHost, match="2 of 3 servers"):
+    with no_valid_host("^2 of 3 servers found a host. "):
         ask(cloud, client, spec_of(num_instances=3), *(ids.new_uuid() for _ in range(3)))
     assert client.provider_allocations(uuid) == {}
 
@@ -83,8 +60,9 @@ def test_a_request_too_large_in_sum_leaves_nothing_allocated(cloud: Cloud, clien
 def test_zones_traits_and_forbidden_traits_are_asked_of_placement(cloud: Cloud, client: HttpPlacement) -> None:
     uuids = {name: add_host(cloud, client, name) for name in ("a", "b", "c", "d")}
     for name in ("a", "b", "c"):
-        client.set_traits(uuids[name], ["HW_CPU_X86_VMX"], client.traits(uuids[name])[1])
-    client.set_traits(uuids["a"], ["HW_CPU_X86_VMX", "COMPUTE_STATUS_DISABLED"], client.traits(uuids["a"])[1])
+        client.set_traits(uuids[name], ["HW_CPU_X86_VMX", "OWNER_NOVA"], client.traits(uuids[name])[1])
+    disabled = ["HW_CPU_X86_VMX", "COMPUTE_STATUS_DISABLED", "OWNER_NOVA"]
+    client.set_traits(uuids["a"], disabled, client.traits(uuids["a"])[1])
     zone = cloud.add_aggregate("east", ("a", "b", "d"), availability_zone="east")
     for name in ("a", "b", "d"):
         client.set_aggregates(uuids[name], [zone], client.aggregates(uuids[name])[1])
@@ -118,5 +96,5 @@ def test_a_forced_host_is_asked_for_by_its_tree(cloud: Cloud, client: HttpPlacem
 def test_a_query_that_placement_refuses_is_no_valid_host(cloud: Cloud, client: HttpPlacement) -> None:
     add_host(cloud, client, "a")
     flavor = requiring("CUSTOM_NOBODY_MADE")
-    with pytest.raises(NoValidHost, match="Placement has no host"):
+    with no_valid_host("Placement could not answer the query"):
         ask(cloud, client, spec_of(flavor), ids.new_uuid())

@@ -6,21 +6,29 @@ limit, consumer generations), so that a test sees what a real one would answer.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
-from kilonova.clients.placement import Candidates, ConsumerConflict, read_candidates
+from kilonova.clients.placement import (
+    AllocationRefused,
+    Candidates,
+    ConsumerConflict,
+    ProviderNotFound,
+    read_candidates,
+)
 from kilonova.core import clock, ids, json
+from kilonova.core.liveness import SERVICE_VERSION
 from kilonova.core.request_spec import FlavorSpec, RequestSpec
 from kilonova.db import api_schema, cell_schema
 from kilonova.sql.engine import Database
 
 CELL = "11111111-1111-4111-8111-111111111111"
 SMALL = FlavorSpec(id=1, flavorid="1", name="m1.small", memory_mb=2048, vcpus=1, root_gb=20)
-COMPUTE = {"binary": "nova-compute", "topic": "compute"}
+COMPUTE = {"binary": "nova-compute", "topic": "compute", "version": SERVICE_VERSION}
 
 
 def spec_of(flavor: FlavorSpec = SMALL, **fields: Any) -> RequestSpec:
@@ -49,7 +57,8 @@ class FakePlacement:
         self.providers: dict[str, Provider] = {}
         self.consumers: dict[str, dict[str, Any]] = {}
         self.queries: list[str] = []
-        self.puts = 0
+        self.puts = self.posts = 0
+        self.lock = threading.RLock()
         self.before_claim: Callable[[str, str], None] = lambda _consumer, _provider: None
 
     def allocation_candidates(self, query: str, version: str = "1.36") -> Candidates | None:
@@ -68,20 +77,57 @@ class FakePlacement:
 
     def claim(
         self, consumer: str, allocation_request: dict[str, Any], project_id: str, user_id: str,
-        *, generation: int | None = None, version: str = "1.36",
+        *, generation: int | None = None, version: str = "1.36", merge: bool = False,
     ) -> bool:  # fmt: skip
-        self.puts += 1
-        ((uuid, part),) = allocation_request["allocations"].items()
-        self.before_claim(consumer, uuid)
-        if consumer in self.consumers:
-            raise ConsumerConflict(consumer=consumer, reason="consumer generation conflict")
-        provider, resources = self.providers[uuid], part["resources"]
-        if not provider.fits(resources):
-            return False
-        for name, amount in resources.items():
-            provider.used[name] = provider.used.get(name, 0) + amount
-        self.consumers[consumer] = allocation_request
-        return True
+        with self.lock:
+            self.puts += 1
+            ((uuid, part),) = allocation_request["allocations"].items()
+            self.before_claim(consumer, uuid)
+            held = self.consumers.get(consumer)
+            if held is not None and not merge:
+                raise ConsumerConflict(consumer=consumer, reason="consumer generation conflict")
+            if held is not None:
+                allocation_request = {"allocations": allocation_request["allocations"] | held["allocations"]}
+                if uuid in held["allocations"]:
+                    return True
+            provider, resources = self.providers[uuid], part["resources"]
+            if not provider.fits(resources):
+                return False
+            for name, amount in resources.items():
+                provider.used[name] = provider.used.get(name, 0) + amount
+            self.consumers[consumer] = allocation_request
+            return True
+
+    def post_allocations(self, body: dict[str, Any], version: str = "1.36") -> None:
+        with self.lock:
+            self.posts += 1
+            done = []
+            for consumer, row in body.items():
+                try:
+                    request = {key: row[key] for key in ("allocations", "mappings")}
+                    if not self.claim(consumer, request, row["project_id"], row["user_id"]):
+                        raise AllocationRefused(consumer=consumer, reason="no room")
+                except Exception:
+                    for taken in done:
+                        self.delete_allocations(taken)
+                    raise
+                done.append(consumer)
+
+    def allocations(self, consumer: str) -> dict[str, Any]:
+        return self.consumers.get(consumer, {"allocations": {}})
+
+    def put_allocations(
+        self, consumer: str, allocations: dict[str, Any], project_id: str, user_id: str, *, generation: int | None,
+        version: str = "1.36",
+    ) -> None:  # fmt: skip
+        self.delete_allocations(consumer)
+        for uuid, part in allocations.items():
+            assert self.claim(consumer, {"allocations": {uuid: part}}, project_id, user_id, merge=True)
+
+    def aggregates(self, uuid: str) -> tuple[list[str], int]:
+        if uuid not in self.providers:
+            raise ProviderNotFound(provider=uuid)
+        return sorted(self.providers[uuid].aggregates), 1
 
     def delete_allocations(self, consumer: str) -> bool:
         held = self.consumers.pop(consumer, None)
@@ -163,7 +209,7 @@ class Cloud:
             connection.execute(cell_schema.compute_nodes.insert(), rows)
         for node in rows:
             self.placement.providers[node["uuid"]] = Provider(
-                node["uuid"], {"VCPU": vcpus * 4, "MEMORY_MB": memory_mb, "DISK_GB": local_gb}
+                node["uuid"], {"VCPU": vcpus * 4, "MEMORY_MB": memory_mb, "DISK_GB": local_gb}, traits={"OWNER_NOVA"}
             )
 
     def uuid_of(self, host: str) -> str:

@@ -42,13 +42,13 @@ ZONE = View(
 def index(req: Request) -> dict[str, Any]:
     """Names and states; the internal zone is hidden."""
     internal = req.world.settings.internal_service_availability_zone
-    found = [zone for zone in availability.every_zone(req.world) if zone.name != internal]
+    found = [zone for zone in availability.every_zone(req.world, req.ctx) if zone.name != internal]
     return {"availabilityZoneInfo": ZONE.many(found, req, "index")}
 
 
 def detail(req: Request) -> dict[str, Any]:
     """All zones with their services."""
-    return {"availabilityZoneInfo": ZONE.many(availability.every_zone(req.world), req, "detail")}
+    return {"availabilityZoneInfo": ZONE.many(availability.every_zone(req.world, req.ctx), req, "detail")}
 
 
 OPS: tuple[Op, ...] = (

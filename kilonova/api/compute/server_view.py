@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from kilonova.api.compute.image_properties import KNOWN_PROPERTIES
 from kilonova.compute.show import Shown
 from kilonova.core import clock, states
+from kilonova.core.image_properties import KNOWN_PROPERTIES
 from kilonova.core.server import Server
 from kilonova.http.op import Request
 from kilonova.http.versions import span

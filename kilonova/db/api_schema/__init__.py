@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kilonova.db.api_schema.aggregates import aggregate_hosts, aggregate_metadata, aggregates
+from kilonova.db.api_schema.decisions import scheduler_decision_servers, scheduler_decisions
 from kilonova.db.api_schema.flavors import flavor_extra_specs, flavor_projects, flavors
 from kilonova.db.api_schema.groups import instance_group_member, instance_group_policy, instance_groups
 from kilonova.db.api_schema.keypairs import key_pairs
@@ -38,6 +39,8 @@ __all__ = [
     "quotas",
     "region",
     "request_specs",
+    "scheduler_decision_servers",
+    "scheduler_decisions",
     "workflow_events",
     "workflows",
 ]

@@ -6,6 +6,7 @@ know how hosts are chosen.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -33,7 +34,8 @@ CHUNK = 500  # values in one IN list; SQLite of old builds takes 999 variables
 class HostRow(msgspec.Struct, frozen=True):
     """One hypervisor as the tables have it. Memory in MiB, disk in GiB; uuid is also its resource provider's.
 
-    documents (cpu_info, stats …) may be shared between rows and are never to be changed.
+    documents (cpu_info, stats …) may be shared between rows and are never to be changed. numa_topology and pci_stats
+    are texts, read only for requests that want them (`core.numa.wire`, `core.pci.pools`).
     """
 
     uuid: str
@@ -69,6 +71,8 @@ class HostRow(msgspec.Struct, frozen=True):
     agent: str | None
     last_seen_up: datetime | None
     changed_at: datetime
+    numa_topology: str | None = None
+    pci_stats: str | None = None
 
 
 class AggregateRow(msgspec.Struct, frozen=True):
@@ -120,6 +124,8 @@ _hosts = (
         _SERVICE.agent,
         _SERVICE.last_seen_up,
         _changed_at.label("changed_at"),
+        _NODE.numa_topology,
+        _NODE.pci_stats,
     )
     .select_from(
         compute_nodes.join(
@@ -255,13 +261,13 @@ def _row(cell_uuid: str, row: Any) -> HostRow:
     (
         uuid, id_, host, node, kind, version, ip, vcpus, memory, disk, vcpus_used, memory_used, disk_used, free_ram,
         free_disk, least, workload, running, failed, cpu_info, supported, stats, metrics, cpu, ram, disk_ratio,
-        disabled, reason, forced_down, agent, seen, changed_at,
+        disabled, reason, forced_down, agent, seen, changed_at, numa_topology, pci_stats,
     ) = row  # fmt: skip
     return HostRow(
         uuid, cell_uuid, id_, host, node, kind, version, ip, vcpus, memory, disk, vcpus_used, memory_used, disk_used,
         free_ram, free_disk, least, workload, running, failed, _document(cpu_info), _triples(supported),
         _mapping(stats), _document(metrics), cpu, ram, disk_ratio, disabled, reason, forced_down, agent, seen,
-        changed_at,
+        changed_at, numa_topology and sys.intern(numa_topology), pci_stats and sys.intern(pci_stats),
     )  # fmt: skip
 
 

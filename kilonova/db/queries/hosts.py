@@ -150,7 +150,7 @@ _REPORTED: Final = (
     "hypervisor_hostname", "hypervisor_type", "hypervisor_version", "host_ip", "vcpus", "memory_mb", "local_gb",
     "vcpus_used", "memory_mb_used", "local_gb_used", "free_ram_mb", "free_disk_gb", "disk_available_least",
     "running_vms", "cpu_info", "supported_instances", "stats", "cpu_allocation_ratio", "ram_allocation_ratio",
-    "disk_allocation_ratio",
+    "disk_allocation_ratio", "numa_topology", "pci_stats",
 )  # fmt: skip
 _UPDATE_NODE = (
     compute_nodes.update()
@@ -226,7 +226,7 @@ def _identities(connection: Connection, nodes: Sequence[Mapping[str, Any]]) -> t
 
 
 def _changes(node: Mapping[str, Any]) -> dict[str, Any]:
-    return {"of_host": node["host"]} | {f"new_{name}": node[name] for name in _REPORTED}
+    return {"of_host": node["host"]} | {f"new_{name}": node.get(name) for name in _REPORTED}
 
 
 def _keep_services(

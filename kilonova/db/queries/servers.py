@@ -83,6 +83,8 @@ def insert(connection: Connection, server: Server, extra: ServerExtra, server_ta
         "personality": _text(extra.personality),
         "trusted_certs": _text(extra.trusted_certs),
         "keypairs": _text(extra.keypairs),
+        "numa_topology": extra.numa_topology,
+        "pci_requests": extra.pci_requests,
     })  # fmt: skip
     rows = [{"resource_id": server.uuid, "tag": tag} for tag in dict.fromkeys(server_tags)]
     if rows:
@@ -159,7 +161,21 @@ def extras(database: Database, uuids: Sequence[str]) -> dict[str, ServerExtra]:
             personality=msgspec.json.decode(row.personality) if row.personality else [],
             trusted_certs=msgspec.json.decode(row.trusted_certs) if row.trusted_certs else None,
             keypairs=msgspec.json.decode(row.keypairs) if row.keypairs else [],
+            numa_topology=row.numa_topology,
+            pci_requests=row.pci_requests,
         ) for row in rows}  # fmt: skip
+
+
+_SET_TOPOLOGY = (
+    sa.update(instance_extra)
+    .where(instance_extra.c.instance_uuid == sa.bindparam("b_uuid"))
+    .values(numa_topology=sa.bindparam("v_topology"), updated_at=sa.bindparam("v_now"))
+)
+
+
+def set_topology(connection: Connection, uuid: str, topology: str | None) -> None:
+    """Write down which cells and CPUs of its host a server has; None when it has none any more."""
+    connection.execute(_SET_TOPOLOGY, {"b_uuid": uuid, "v_topology": topology, "v_now": clock.utcnow()})
 
 
 def tags_of(database: Database, uuids: Sequence[str]) -> dict[str, list[str]]:

@@ -43,6 +43,7 @@ CATALOGUE = (
     ("volumev3", "cinderv3", "/volume/v3"),
     ("block-storage", "cinder", "/volume/v3"),
     ("placement", "placement", "/placement"),
+    ("scheduler", "scheduler", "/scheduler"),
 )
 INTERFACES = ("public", "internal", "admin")
 

@@ -28,7 +28,7 @@ def _prepare(request: Request) -> Check | None:
         for key, test, text in wanted:
             values = state.merged_metadata(key)
             if not any(test(value) for value in values):
-                return fail("its aggregates have {} = {}, wanted {}", key, sorted(values) or "nothing", text)
+                return fail("its aggregates have {} = {}, wanted {}", key, ", ".join(sorted(values)) or "nothing", text)
         return PASS
 
     return check

@@ -23,7 +23,7 @@ def _limit(
         overridden = by_aggregate and option in request.snapshot.aggregates.keys
 
         def check(state: HostState) -> Verdict:
-            limit = int(override(state, option, configured)) if overridden else configured
+            limit = override(state, option, configured, int) if overridden else configured
             has = number(state)
             return PASS if has < limit else fail(f"it has {{}} {what}, the limit is {{}}", has, limit)
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 _TRAIT = "COMPUTE_ACCELERATORS"
 
 
-def _apply(spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec = request.spec
     if not spec.flavor.extra_specs.get("accel:device_profile"):
         return None
     LOG.debug("request filter accelerators_filter added trait %s", _TRAIT)

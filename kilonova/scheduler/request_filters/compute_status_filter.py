@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
@@ -15,7 +13,7 @@ DISABLED = "COMPUTE_STATUS_DISABLED"
 _ADDITIONS = Additions(forbidden=frozenset({DISABLED}))
 
 
-def _apply(_spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(_request: Request) -> Additions | None:
     LOG.debug("request filter compute_status_filter added forbidden trait %s", DISABLED)
     return _ADDITIONS
 

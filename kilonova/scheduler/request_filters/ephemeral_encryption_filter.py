@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
 from kilonova.scheduler.guest_features import setting, wants
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 _TRAIT = "COMPUTE_EPHEMERAL_ENCRYPTION"
 
 
-def _apply(spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec = request.spec
     if not wants(spec, "hw:ephemeral_encryption"):
         LOG.debug("request filter ephemeral_encryption_filter skipped")
         return None

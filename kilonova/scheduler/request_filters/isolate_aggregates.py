@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
+from kilonova.scheduler.request import Request
 from kilonova.scheduler.resource_request import requested_traits
-from kilonova.scheduler.settings import SchedulerSettings
 
 LOG = logging.getLogger(__name__)
 
 _PREFIX = "trait:"
 
 
-def _apply(spec: RequestSpec, snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec, snapshot = request.spec, request.snapshot
     wanted = requested_traits(spec)
     forbidden = frozenset(
         row.uuid

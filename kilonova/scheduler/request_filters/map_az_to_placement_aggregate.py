@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 
-def _apply(spec: RequestSpec, snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec, snapshot = request.spec, request.snapshot
     zone = spec.availability_zone
     if not zone:
         return None

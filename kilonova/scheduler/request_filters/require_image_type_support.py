@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 
-def _apply(spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec = request.spec
     if spec.is_bfv or not spec.image.disk_format:
         return None
     import os_traits  # 20 ms, and this filter is off by default

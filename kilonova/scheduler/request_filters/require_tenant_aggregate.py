@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
 from kilonova.core.scheduling import RequestFilterFailed
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 _PREFIX = "filter_tenant_id"
 
 
-def _apply(spec: RequestSpec, snapshot: Snapshot, settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec, snapshot, settings = request.spec, request.snapshot, request.settings
     found = tuple(
         row.uuid
         for row in snapshot.aggregates.rows

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
 from kilonova.core.scheduling import RequestFilterFailed
 from kilonova.scheduler.guest_features import setting
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 _KEEPERS = ("user", "host", "deployment")
 
 
-def _apply(spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec = request.spec
     if setting(spec, "hw:tpm_version") is None:
         return None
     keeper = spec.flavor.extra_specs.get("hw:tpm_secret_security", "user")

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 
-from kilonova.core.request_spec import RequestSpec
 from kilonova.scheduler.guest_features import setting
-from kilonova.scheduler.host_state import Snapshot
 from kilonova.scheduler.plugins import Additions, RequestFilter
-from kilonova.scheduler.settings import SchedulerSettings
+from kilonova.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 _TRAIT = "COMPUTE_SOUND_MODEL_VIRTIO"
 
 
-def _apply(spec: RequestSpec, _snapshot: Snapshot, _settings: SchedulerSettings) -> Additions | None:
+def _apply(request: Request) -> Additions | None:
+    spec = request.spec
     if setting(spec, "hw:sound_model") != "virtio":
         return None
     LOG.debug("request filter virtio_sound_filter added trait %s", _TRAIT)

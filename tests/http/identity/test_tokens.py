@@ -62,7 +62,7 @@ def test_a_project_token_names_user_project_roles_and_catalogue(nobody: Client) 
     issued, expires = (datetime.fromisoformat(token[name]) for name in ("issued_at", "expires_at"))
     assert expires - issued == timedelta(hours=1)
     types = {service["type"] for service in token["catalog"]}
-    assert types == {"identity", "compute", "image", "network", "volumev3", "block-storage", "placement"}
+    assert types == {"identity", "compute", "image", "network", "volumev3", "block-storage", "placement", "scheduler"}
     compute = next(service for service in token["catalog"] if service["type"] == "compute")
     assert {place["interface"] for place in compute["endpoints"]} == {"public", "internal", "admin"}
     assert {place["url"] for place in compute["endpoints"]} == {"http://cloud:8774/compute/v2.1"}
@@ -253,7 +253,7 @@ def test_auth_lists_say_where_the_caller_may_go(admin: Client, demo: Client) -> 
     assert demo.get("/v3/auth/system")["system"] == []
     assert [row["id"] for row in admin.get("/v3/auth/domains")["domains"]] == ["default"]
     assert admin.get("/v3/auth/system")["system"] == [{"all": True}]
-    assert len(demo.get("/v3/auth/catalog")["catalog"]) == 7
+    assert len(demo.get("/v3/auth/catalog")["catalog"]) == 8
 
 
 def test_an_unscoped_token_has_no_catalogue(nobody: Client) -> None:

@@ -40,14 +40,25 @@ class Placement:
                 raise Conflict(f"{name} is taken")
             if uuid not in self.providers:
                 self.writes.append(("provider", name))
-                row = {"uuid": uuid, "name": name, "generation": 0, "inventory": {}, "traits": []}
+                row = {"uuid": uuid, "name": name, "generation": 0, "inventory": {}, "traits": [], "parent": parent}
                 self.providers[uuid] = row
             return int(self.providers[uuid]["generation"])
 
     def list_providers(self, **filters: Any) -> list[dict[str, Any]]:
         self._up()
         self.lists += 1
-        return [row for row in self.providers.values() if filters.get("uuid") in (None, row["uuid"])]
+        rows = [row for row in self.providers.values() if filters.get("uuid") in (None, row["uuid"])]
+        return [row for row in rows if filters.get("in_tree") in (None, row["uuid"], row["parent"])]
+
+    def delete_provider(self, uuid: str) -> bool:
+        self._up()
+        return self.providers.pop(uuid, None) is not None
+
+    def ensure_resource_class(self, name: str) -> None:
+        self.writes.append(("class", name))
+
+    def ensure_trait(self, name: str) -> None:
+        self.writes.append(("trait", name))
 
     def inventory(self, uuid: str) -> tuple[dict[str, Any], int]:
         return self.providers[uuid]["inventory"], self.providers[uuid]["generation"]

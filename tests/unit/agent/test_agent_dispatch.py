@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from kilonova.agent.claims import Claims
 from kilonova.agent.dispatch import Dispatch
+from kilonova.agent.settings import AgentSettings
 from kilonova.agent.state import AgentState
-from kilonova.agent.verbs import VERBS, Verb
+from kilonova.agent.verbs import Verb, verbs
 from kilonova.bus import calls
 from kilonova.bus.calls import ConsoleOutput, Destroy, Disk, Power, VerbReport
 from kilonova.bus.local import LocalBus
@@ -22,14 +24,14 @@ from tests.unit.agent.fakes import spawn, ticket
 class Desk:
     """An agent's dispatch with the conductor's end of the bus."""
 
-    def __init__(self, bus: LocalBus, directory: Path, *faults: str, verbs: tuple[Verb, ...] = VERBS) -> None:
+    def __init__(self, bus: LocalBus, directory: Path, *faults: str, rows: tuple[Verb, ...] | None = None) -> None:
         directory.mkdir(exist_ok=True)
         self.bus, self.directory = bus, directory
         self.reports: list[VerbReport] = []
         self.moved: list[str] = []
         settings = SimulatedSettings(hosts=2, faults=tuple(parse(text) for text in faults))
         self.driver = SimulatedDriver(str(directory / "guests.db"), settings=settings)
-        self.verbs = verbs
+        self.verbs = rows or verbs(Claims(self.driver, AgentSettings()))
         self._withdraw = bus.serve("conductor", {"verb_report": lambda _ctx, report: self.reports.append(report)})
         self.begin()
 
@@ -53,8 +55,8 @@ def desk(bus: LocalBus, directory: Path) -> Iterator[Desk]:
     made.driver.close()
 
 
-def test_every_verb_of_the_table_of_calls_is_done() -> None:
-    assert {verb.row.name for verb in VERBS} == calls.VERBS
+def test_every_verb_of_the_table_of_calls_is_done(desk: Desk) -> None:
+    assert {verb.row.name for verb in desk.verbs} == calls.VERBS
 
 
 def test_a_build_is_spawned_paused_started_and_reported(desk: Desk) -> None:
@@ -121,7 +123,7 @@ def test_an_unexpected_error_is_reported_as_internal(bus: LocalBus, directory: P
     def explode(_driver: Any, _asked: Any) -> dict[str, Any]:
         raise ZeroDivisionError("boom")
 
-    desk = Desk(bus, directory, verbs=(Verb(calls.guest_spawn, explode),))
+    desk = Desk(bus, directory, rows=(Verb(calls.guest_spawn, explode),))
     desk.send(calls.guest_spawn, spawn("s1"))
     assert (desk.reports[0].ok, desk.reports[0].error_code) == (False, "internal")
     assert "boom" in desk.reports[0].error
@@ -161,7 +163,7 @@ class Slow:
 def slow(bus: LocalBus, directory: Path) -> Iterator[tuple[Slow, Desk]]:
     work = Slow()
     verbs = (Verb(calls.guest_spawn, work.run, build=True), Verb(calls.guest_power, work.run))
-    desk = Desk(bus, directory, verbs=verbs)
+    desk = Desk(bus, directory, rows=verbs)
     desk.driver.quick = False
     desk.restart()
     yield work, desk

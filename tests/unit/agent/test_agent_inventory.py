@@ -68,7 +68,14 @@ def test_a_ratio_of_zero_in_the_configuration_means_unset() -> None:
     class Conf:
         class compute:
             image_type_exclude_list = ["qcow2"]
+            cpu_shared_set = cpu_dedicated_set = None
+            packing_host_numa_cells_allocation_strategy = False
 
+        class pci:
+            device_spec: tuple[str, ...] = ()
+            report_in_placement = False
+
+        reserved_huge_pages = None
         report_interval, periodic_enable = 10, True
         update_resources_interval = 0
         max_concurrent_builds = 10

@@ -97,7 +97,8 @@ def _of(info: Any) -> Any:
 
 _SCALARS = {
     msgspec.inspect.IntType: 3, msgspec.inspect.FloatType: 1.5, msgspec.inspect.BoolType: True,
-    msgspec.inspect.NoneType: None, msgspec.inspect.DateTimeType: datetime.datetime(2026, 1, 2, 3, 4, 5, 600),
+    msgspec.inspect.BytesType: b"x", msgspec.inspect.NoneType: None,
+    msgspec.inspect.DateTimeType: datetime.datetime(2026, 1, 2, 3, 4, 5, 600),
 }  # fmt: skip
 
 

@@ -170,3 +170,45 @@ def test_events_for_servers_that_are_gone_are_no_error() -> None:
     client = compute.HttpCompute(rest(Scripted((404, {}), (207, {"events": [{"code": 422}]}))))
     assert client.external_events([{"name": "x"}]) == []
     assert client.external_events([{"name": "x"}]) == [{"code": 422}]
+
+
+def test_a_project_is_asked_for_once_an_hour_and_a_missing_one_is_remembered_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(identity.clock, "monotonic", lambda: now[0])
+    row = {"id": "p", "tags": ["t"], "compute_zones": "east"}
+    transport = Scripted((200, {"project": row}), (404, {}), (200, {"project": row}))
+    service = identity.HttpIdentity(rest(transport))
+    assert [service.project("p"), service.project("p"), service.project("gone"), service.project("gone")] == [
+        row, row, None, None,
+    ]  # fmt: skip
+    now[0] += 3600
+    assert service.project("p") == row
+    assert len(transport.asked) == 3
+
+
+def test_a_project_that_may_not_be_looked_at_is_an_error_and_not_remembered() -> None:
+    service = identity.HttpIdentity(rest(Scripted((500, {}), (200, {"project": {"id": "p"}}))))
+    with pytest.raises(RemoteUnavailable):
+        service.project("p")
+    assert service.project("p") == {"id": "p"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "zones"),
+    [({}, ""), ({"compute_zones": ""}, ""), ({"compute_zones": None}, ""), ({"compute_zones": "ALL"}, ""),
+     ({"compute_zones": "a, b,,"}, "ab")],
+)  # fmt: skip
+def test_a_projects_zones_are_a_comma_list_and_all_is_no_restriction(attribute: dict[str, Any], zones: str) -> None:
+    assert identity.compute_zones(attribute) == frozenset(zones)
+
+
+def test_what_the_network_service_can_do_is_asked_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(network.clock, "monotonic", lambda: now[0])
+    transport = Scripted((200, {"extensions": [{"alias": "a"}]}), (200, {"extensions": [{"alias": "b"}]}))
+    service = network.HttpNetwork(rest(transport))
+    assert [service.extensions(), service.extensions()] == [frozenset("a"), frozenset("a")]
+    now[0] += 600
+    assert service.extensions() == frozenset("b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,11 +27,13 @@ def test_the_state_path_is_made_when_a_file_in_it_is_opened(tmp_path: Path) -> N
 
 def test_a_connection_is_taken_as_it_is_with_the_pool_that_its_group_has() -> None:
     url = "mysql+pymysql://nova:pw@db/nova"
-    conf = load((), {"database.connection": url, "database.max_pool_size": 3, "database.max_overflow": 0})
+    pool = {"database.max_pool_size": 3, "database.max_overflow": 0, "database.pool_timeout": 2}
+    conf = load((), {"database.connection": url, **pool})
     assert databases.cell0_address(conf) == "mysql+pymysql://nova:pw@db/nova_cell0"
     opened = databases.open_database(conf, "database")
     assert opened.url.render_as_string(hide_password=False) == url
-    assert [(opened._reader.pool.size(), opened._reader.pool._max_overflow)] == [(3, 0)]  # type: ignore[attr-defined]
+    made: Any = opened._reader.pool
+    assert (made.size(), made._max_overflow, made._timeout) == (3, 0, 2)
 
 
 def test_a_state_path_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:

@@ -126,13 +126,15 @@ def contract() -> dict[tuple[str, str], dict[str, Any]]:
 
 # Options of ours that Nova's own list does not have: other libraries' or Kilonova's.
 OURS = {
-    ("DEFAULT", "transport_url"), ("DEFAULT", "rpc_response_timeout"),
+    ("DEFAULT", "transport_url"), ("DEFAULT", "rpc_response_timeout"), ("DEFAULT", "restrict_zones"),
+    ("scheduler", "decisions_kept"), ("scheduler", "decisions_kept_seconds"),
+    ("scheduler", "log_hosts"), ("scheduler", "request_filters"), ("filter_scheduler", "project_tags_allowed"),
     *(("oslo_middleware", option.dest) for option in COMPUTE["oslo_middleware"]),
     *(("cors", option.dest) for option in COMPUTE["cors"]),
 }  # fmt: skip
 
 
-OUR_GROUPS = {"simulated", "embedded"}
+OUR_GROUPS = {"simulated", "embedded", "prometheus"}
 
 
 def test_every_declared_option_of_compute_has_novas_name() -> None:

@@ -10,6 +10,7 @@ from kilonova.core.request_spec import ImageSpec
 from kilonova.core.scheduling import RequestFilterFailed
 from kilonova.scheduler.plugins import Additions, RequestFilter
 from kilonova.scheduler.registry import REQUEST_FILTERS
+from kilonova.scheduler.request import Surroundings
 from kilonova.scheduler.settings import SchedulerSettings
 from tests.scheduler.states import aggregate, request
 
@@ -17,16 +18,16 @@ ROWS = {row.name: row for row in REQUEST_FILTERS}
 
 
 def added(name: str, *, settings: SchedulerSettings | None = None, **asked: Any) -> Additions | None:
-    made = request(settings=settings, **asked)
     row: RequestFilter = ROWS[name]
-    return row.apply(made.spec, made.snapshot, made.settings)
+    return row.apply(request(settings=settings, **asked))
 
 
 def test_the_order_is_the_canonical_one_and_never_changes() -> None:
     assert list(ROWS) == [
         "require_tenant_aggregate", "map_az_to_placement_aggregate", "require_image_type_support",
         "compute_status_filter", "isolate_aggregates", "transform_image_metadata", "accelerators_filter",
-        "packed_virtqueue_filter", "ephemeral_encryption_filter", "virtio_sound_filter", "tpm_secret_security_filter",
+        "packed_virtqueue_filter", "routed_networks_filter", "remote_managed_ports_filter",
+        "ephemeral_encryption_filter", "virtio_sound_filter", "tpm_secret_security_filter", "owner_nova_filter",
     ]  # fmt: skip
 
 
@@ -37,6 +38,9 @@ def test_the_order_is_the_canonical_one_and_never_changes() -> None:
         ("require_image_type_support", "query_placement_for_image_type_support"),
         ("isolate_aggregates", "enable_isolated_aggregate_filtering"),
         ("transform_image_metadata", "image_metadata_prefilter"),
+        ("routed_networks_filter", "query_placement_for_routed_network_aggregates"),
+        ("remote_managed_ports_filter", None),
+        ("owner_nova_filter", None),
         ("map_az_to_placement_aggregate", None),
         ("compute_status_filter", None),
     ],
@@ -130,7 +134,7 @@ def test_image_properties_become_traits_all_or_none() -> None:
     [
         ("accelerators_filter", {}, {}, None),
         ("accelerators_filter", {"accel:device_profile": "fpga"}, {}, {"COMPUTE_ACCELERATORS"}),
-        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "false"}, {"hw_virtio_packed_ring": True}, None),
+        ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "false"}, {"hw_virtio_packed_ring": "no"}, None),
         ("packed_virtqueue_filter", {"hw:virtio_packed_ring": "True"}, {}, {"COMPUTE_NET_VIRTIO_PACKED"}),
         ("packed_virtqueue_filter", {}, {"hw_virtio_packed_ring": True}, {"COMPUTE_NET_VIRTIO_PACKED"}),
         ("ephemeral_encryption_filter", {}, {}, None),
@@ -156,3 +160,38 @@ def test_a_feature_of_the_guest_becomes_root_traits(
 def test_a_keeper_of_secrets_that_does_not_exist_ends_the_request() -> None:
     with pytest.raises(RequestFilterFailed, match="none of user, host, deployment"):
         added("tpm_secret_security_filter", extra_specs={"hw:tpm_version": "2.0", "hw:tpm_secret_security": "nobody"})
+
+
+def test_each_interface_of_a_routed_network_is_a_requirement_of_its_own() -> None:
+    around = Surroundings(interfaces=(("seg-a", "seg-b"), (), ("seg-c",)))
+    assert added("routed_networks_filter", around=around) == Additions(aggregates=(("seg-a", "seg-b"), ("seg-c",)))
+    assert added("routed_networks_filter", around=Surroundings(interfaces=((), ()))) is None
+
+
+def test_a_segment_without_an_aggregate_is_no_valid_host() -> None:
+    with pytest.raises(RequestFilterFailed, match="Segment s1 has no aggregate"):
+        added("routed_networks_filter", around=Surroundings(bad_segment="s1"))
+
+
+@pytest.mark.parametrize(("vnic_type", "wanted"), [("remote-managed", True), ("normal", False), (None, False)])
+def test_a_port_that_a_smartnic_manages_asks_for_its_trait(vnic_type: str | None, wanted: bool) -> None:
+    network: dict[str, Any] = {"network": {"id": "n"}, "port": "p"} | ({"vnic_type": vnic_type} if vnic_type else {})
+    found = added("remote_managed_ports_filter", requested_networks=(network,))
+    assert found == (Additions(required=frozenset({"COMPUTE_REMOTE_MANAGED_PORTS"})) if wanted else None)
+
+
+@pytest.mark.parametrize(("lowest", "wanted"), [(73, True), (74, True), (72, False), (None, False)])
+def test_the_owner_is_asked_for_once_every_compute_service_says_whose_it_is(
+    lowest: int | None, wanted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = added("owner_nova_filter", around=Surroundings(lowest_compute=lowest))
+    assert found == (Additions(required=frozenset({"OWNER_NOVA"})) if wanted else None)
+    assert ("needed is 73" in caplog.text) is (lowest == 72)
+
+
+def test_a_flavor_and_an_image_that_contradict_each_other_over_virtqueues_find_no_host() -> None:
+    with pytest.raises(RequestFilterFailed, match="is true, the image's hw_virtio_packed_ring no"):
+        added(
+            "packed_virtqueue_filter",
+            extra_specs={"hw:virtio_packed_ring": "true"}, image={"hw_virtio_packed_ring": "no"},
+        )  # fmt: skip

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kilonova.core.request_spec import FlavorSpec, ImageSpec, RequestSpec
-from kilonova.scheduler.guest_features import cpus_of
+from kilonova.core.request_spec import FlavorSpec, ImageSpec, RequestSpec, ResourceGroup
 from kilonova.scheduler.plugins import Additions
 from kilonova.scheduler.resource_request import requested_traits, to_query
 
@@ -128,7 +127,8 @@ def test_the_query_does_not_depend_on_the_order_of_extra_specs(keys: list[str]) 
         ({"hw:cpu_policy": "shared"}, {}, {"VCPU": 4}),
         ({"hw:cpu_policy": "dedicated", "hw:emulator_threads_policy": "isolate"}, {}, {"PCPU": 5}),
         ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "0-2"}, {}, {"PCPU": 3, "VCPU": 1}),
-        ({"hw:cpu_policy": "mixed", "hw:cpu_realtime_mask": "^0"}, {}, {"PCPU": 3, "VCPU": 1}),
+        ({"hw:cpu_policy": "mixed", "hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"}, {},
+         {"PCPU": 3, "VCPU": 1}),
         ({"hw:cpu_policy": "mixed", "hw:cpu_dedicated_mask": "3", "hw:emulator_threads_policy": "isolate"}, {},
          {"PCPU": 2, "VCPU": 3}),
         ({"hw:mem_encryption": "true"}, {}, {"VCPU": 4, "MEM_ENCRYPTION_CONTEXT": 1}),
@@ -168,9 +168,70 @@ def test_features_of_the_guest_ask_for_traits(
     assert query(spec(extra_specs, image)).get("required") == (None if traits is None else [traits])
 
 
+PORT = "aaaaaaaa-0000-4000-8000-000000000001"
+OLD_FORM = {
+    "resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}, "required": ["CUSTOM_PHYSNET_A", "CUSTOM_VNIC_TYPE_NORMAL"],
+}  # fmt: skip
+GROUPS = {
+    "request_groups": [
+        {"id": "bw", "resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 5}, "required": ["CUSTOM_PHYSNET_A"]},
+        {"id": "pps", "resources": {"NET_PACKET_RATE_KILOPACKET_PER_SEC": 7}, "required": ["CUSTOM_VNIC_TYPE_NORMAL"]},
+    ],
+    "same_subtree": ["pps", "bw"],
+}
+
+
+def interface(asked: dict[str, Any] | None) -> dict[str, Any]:
+    return {"network": {"id": "n"}, "port": PORT} | ({"resource_request": asked} if asked else {})
+
+
+def test_a_port_with_a_resource_request_is_a_group_that_has_its_id() -> None:
+    found = query(spec(requested_networks=(interface(OLD_FORM), interface(None))))
+    assert found[f"resources{PORT}"] == ["NET_BW_EGR_KILOBIT_PER_SEC:1000"]
+    assert found[f"required{PORT}"] == ["CUSTOM_PHYSNET_A,CUSTOM_VNIC_TYPE_NORMAL"]
+    assert "group_policy" not in found
+
+
+def test_a_port_with_several_groups_has_them_in_one_subtree_and_they_need_no_policy_of_the_flavor() -> None:
+    found = query(spec(requested_networks=(interface(GROUPS),)))
+    assert (found["resourcesbw"], found["resourcespps"]) == (
+        ["NET_BW_EGR_KILOBIT_PER_SEC:5"], ["NET_PACKET_RATE_KILOPACKET_PER_SEC:7"],
+    )  # fmt: skip
+    assert found["same_subtree"] == ["bw,pps"]
+    assert found["group_policy"] == ["none"]
+
+
+def test_a_device_profiles_groups_are_groups_of_the_request() -> None:
+    asked = ResourceGroup("device_profile_0", {"FPGA": 1}, ("CUSTOM_FPGA_X",), ("CUSTOM_OLD",))
+    found = query(spec({"group_policy": "isolate"}, requested_resources=(asked,)))
+    assert found["resourcesdevice_profile_0"] == ["FPGA:1"]
+    assert found["requireddevice_profile_0"] == ["CUSTOM_FPGA_X,!CUSTOM_OLD"]
+    assert found["group_policy"] == ["isolate"]
+
+
+def test_several_groups_of_the_flavor_itself_need_a_policy_and_placement_will_say_so() -> None:
+    assert "group_policy" not in query(spec({"resources1:VGPU": "1", "resources2:VGPU": "1"}))
+    assert query(spec({"resources1:VGPU": "1"}, requested_networks=(interface(OLD_FORM),)))["group_policy"] == ["none"]
+
+
 @pytest.mark.parametrize(
-    ("mask", "count"),
-    [("0-3", 4), ("0,2", 2), ("0-3,^1", 3), ("^0", 7), ("^0-3", 4), ("0-99", 8), ("9", 0), ("x", 0), ("", 0)],
+    ("groups", "words"),
+    [
+        ((ResourceGroup("", {"FPGA": 1}),), "nobody asks for it"),
+        ((ResourceGroup("x"),), "asks for nothing"),
+        ((ResourceGroup("x", {"FPGA": 1}), ResourceGroup("x", {"FPGA": 1})), "Two groups of resources have the name x"),
+    ],
 )
-def test_a_mask_names_cpus(mask: str, count: int) -> None:
-    assert cpus_of(mask, 8) == count
+def test_a_group_without_name_or_content_or_with_anothers_name_is_a_programmers_error(
+    groups: tuple[ResourceGroup, ...], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        query(spec(requested_resources=groups))
+
+
+def test_pinned_cpus_can_be_asked_for_as_virtual_ones() -> None:
+    pinned = {"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require", "hw:tpm_version": "2.0"}
+    assert query(spec(pinned))["resources"] == ["DISK_GB:10,MEMORY_MB:2048,PCPU:2"]
+    found = query(spec(pinned), pinned=False)
+    assert found["resources"] == ["DISK_GB:10,MEMORY_MB:2048,VCPU:2"]
+    assert found["required"] == ["COMPUTE_SECURITY_TPM_2_0,COMPUTE_SECURITY_TPM_TIS"]

@@ -10,6 +10,7 @@ from kilonova.core import json
 from kilonova.core.request_spec import Destination, ImageSpec
 from kilonova.core.scheduling import NoValidHost
 from kilonova.scheduler.registry import FILTERS, WEIGHERS
+from kilonova.scheduler.request import Surroundings
 from kilonova.scheduler.settings import SchedulerSettings
 from tests.scheduler.states import aggregate, request, state
 
@@ -259,7 +260,7 @@ ONCE = {
     "AllHostsFilter", "ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter", "DifferentHostFilter",
     "SameHostFilter", "SimpleCIDRAffinityFilter", "AggregateInstanceExtraSpecsFilter", "IsolatedHostsFilter",
     "AggregateImagePropertiesIsolation", "AggregateTypeAffinityFilter", "AggregateMultiTenancyIsolation",
-    "NectarAggregateMultiTenancyIsolation",
+    "NectarAggregateMultiTenancyIsolation", "ProjectTagsFilter", "RestrictedZoneFilter",
 }  # fmt: skip
 ON_REBUILD = {"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "IsolatedHostsFilter"}
 
@@ -267,3 +268,80 @@ ON_REBUILD = {"ImagePropertiesFilter", "AggregateImagePropertiesIsolation", "Iso
 def test_each_filter_is_asked_as_often_as_the_facts_say() -> None:
     assert {name for name, row in FILTERS.items() if row.once} == ONCE
     assert {name for name, row in FILTERS.items() if row.on_rebuild} == ON_REBUILD
+
+
+def metrics(**values: Any) -> list[dict[str, Any]]:
+    return [{"name": name, "value": value, "source": "agent"} for name, value in values.items()]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reported", "expected"),
+    [
+        ((), [], True),
+        ((("load", 1.0),), metrics(load=0.5), True),
+        ((("load", 1.0), ("heat", 2.0)), metrics(load=0.5), False),
+        ((("load", 1.0),), metrics(load="high"), False),  # no number
+        ((("load", 1.0),), {"load": 3}, False),  # no list of metrics
+        ((("load", 1.0),), ["load"], False),
+    ],
+)
+def test_every_metric_that_is_weighed_is_reported(
+    wanted: tuple[tuple[str, float], ...], reported: Any, expected: bool
+) -> None:
+    settings = SchedulerSettings(metrics_weight_setting=wanted)
+    assert passes("MetricsFilter", {"metrics": reported}, settings=settings) is expected
+
+
+def test_metrics_are_summed_by_their_ratios_and_a_missing_one_weighs_what_is_configured() -> None:
+    wanted = (("load", -2.0), ("heat", 1.0))
+    states = [state("a", metrics=metrics(load=0.5, heat=10)), state("b", metrics=metrics(load=0.5))]
+    lenient = SchedulerSettings(metrics_weight_setting=wanted, metrics_required=False)
+    assert WEIGHERS["MetricsWeigher"].weigh(request(settings=lenient), states) == [9.0, -10000.0]
+    assert WEIGHERS["MetricsWeigher"].weigh(request(), states) is None
+    strict = SchedulerSettings(metrics_weight_setting=wanted)
+    with pytest.raises(NoValidHost, match="b does not report the metrics heat"):
+        WEIGHERS["MetricsWeigher"].weigh(request(settings=strict), states)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, None),  # with the multiplier 0 nothing is counted
+        ({"image_props_weight_multiplier": 1.0}, [3.0, 1.0, 0.0]),
+        ({"image_props_weight_multiplier": -1.0, "image_props_weight_setting": (("os_distro", 2.0),)}, [4.0, 2.0, 0.0]),
+        ({"image_props_weight_multiplier": 1.0, "image_props_weight_setting": (("os_type", 2.0),)}, None),
+    ],
+)
+def test_servers_of_like_images_are_counted_by_property_and_value(
+    settings: dict[str, Any], expected: list[float] | None
+) -> None:
+    alike = {
+        "a": {("os_distro", "debian"): 2, ("hw_disk_bus", "scsi"): 1, ("os_distro", "fedora"): 7},
+        "b": {("os_distro", "debian"): 1},
+    }
+    asked = request(
+        image={"os_distro": "debian", "hw_disk_bus": "scsi"}, settings=SchedulerSettings(**settings),
+        around=Surroundings(alike=alike),
+    )  # fmt: skip
+    assert WEIGHERS["ImagePropertiesWeigher"].weigh(asked, [state("a"), state("b"), state("c")]) == expected
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"), [(("3",), True), (("3", "2"), False), (("2.5",), True), (("x",), True)]
+)
+def test_a_limit_of_aggregates_is_a_whole_number_and_the_smallest_counts(
+    limits: tuple[str, ...], expected: bool
+) -> None:
+    metadata = tuple({"max_instances_per_host": limit} for limit in limits)
+    assert passes("AggregateNumInstancesFilter", {"num_instances": 2}, metadata) is expected
+
+
+def test_only_properties_that_compute_knows_isolate_and_with_a_prefix_others_are_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    settings = SchedulerSettings(aggregate_image_properties_isolation_namespace="site")
+    name, image = "AggregateImagePropertiesIsolation", {"hw_disk_bus": "ide", "hw_colour": "blue"}
+    assert not passes(name, None, ({"site.hw_disk_bus": "scsi"},), image=image, settings=settings)
+    assert passes(name, None, ({"hw_disk_bus": "scsi"},), image=image, settings=settings)
+    assert passes(name, None, ({"site.hw_colour": "red"},), image=image, settings=settings)
+    assert "site.hw_colour" in caplog.text

@@ -13,7 +13,7 @@ from kilonova.scheduler.filters import compute_filter
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Filter
 from kilonova.scheduler.stages import narrow, no_valid_host, run_filters, target_nodes
-from kilonova.scheduler.trace import REASONS, Trace
+from kilonova.scheduler.trace import REASONS, FilterResult, Trace
 from kilonova.scheduler.verdict import PASS, fail
 from tests.scheduler.states import request, row, state
 
@@ -136,7 +136,7 @@ def test_the_culprit_is_logged_by_name(caplog: pytest.LogCaptureFixture) -> None
     with caplog.at_level(logging.INFO):
         run_filters([refusing("Picky", "Alpha", "beta", "gamma")], request(), STATES, [0, 1, 2], trace_of(STATES))
     first, second = (line.getMessage() for line in caplog.records)
-    assert first == "Filter Picky returned 0 hosts"
+    assert first == "[instance: server] Filter Picky returned 0 hosts"
     assert second.startswith("Filtering removed all hosts for the request with instance ID 'server'. Filter results:")
     assert "Picky: (start: 3, end: 0)" in second
 
@@ -149,16 +149,23 @@ def test_reasons_are_kept_for_the_first_hosts_only() -> None:
     assert set(trace.dropped_by) == {1}
 
 
-def test_the_reason_of_a_failure_names_the_stage() -> None:
-    nothing = Trace(None, (), None)
-    assert "Placement has no host" in str(no_valid_host(nothing, 1, 0))
-    strangers = Trace(None, (), None, candidates=3)
-    assert "No compute service is known" in str(no_valid_host(strangers, 1, 0))
+def short(trace: Trace, wanted: int, got: int) -> str:
+    error = no_valid_host(trace, wanted, got)
+    assert str(error) == "No valid host was found. There are not enough hosts available."
+    return str(error.details["explanation"])
+
+
+def test_the_short_form_of_a_failure_names_the_stage_and_everybody_hears_no_more_than_that_there_is_no_host() -> None:
+    assert short(Trace(None, (), None), 1, 0).startswith("Candidates: Placement could not answer")
+    assert "no host has reported itself" in short(Trace(None, (), None, shortage=FilterResult("Placement", 0, 0)), 1, 0)
+    assert short(Trace(None, (), None, candidates=3), 1, 0).startswith("Host states: no compute service is known")
     filtered = trace_of(STATES)
     run_filters([refusing("Picky", "Alpha", "beta", "gamma")], request(), STATES, [0, 1, 2], filtered)
-    assert str(no_valid_host(filtered, 1, 0)) == (
-        "No valid host was found. Picky left none of 3 hosts "
-        "(Alpha: Alpha is out; beta: beta is out; gamma: gamma is out)."
+    assert short(filtered, 1, 0) == (
+        "Filters: Picky left none of 3 hosts. 3 hosts: Alpha, beta, gamma is out. "
+        "The nearest miss is Alpha: Alpha is out."
     )
-    assert "2 of 5 servers" in str(no_valid_host(trace_of(STATES), 5, 2))
-    assert "taken by somebody else" in str(no_valid_host(trace_of(STATES), 1, 0))
+    assert short(trace_of(STATES), 5, 2) == (
+        "2 of 5 servers found a host. Claim: none of 3 hosts has room for one more."
+    )
+    assert "taken by somebody else" in short(trace_of(STATES), 1, 0)

@@ -14,7 +14,9 @@ def test_there_is_a_page_for_each_table_and_no_other(pages: dict[str, str]) -> N
     assert {path.name for path in reference.FOLDER.iterdir()} == pages.keys()
 
 
-@pytest.mark.parametrize("name", ["operations.md", "states.md", "configuration.md", "policies.md", "calls.md"])
+@pytest.mark.parametrize(
+    "name", ["operations.md", "states.md", "configuration.md", "policies.md", "calls.md", "metrics.md"]
+)
 def test_the_page_says_what_the_rows_say(name: str, pages: dict[str, str]) -> None:
     assert (reference.FOLDER / name).read_text() == pages[name], "make docs writes it anew"
 

@@ -30,4 +30,5 @@ _LEGACY = (
     "xenapi_use_agent",
 )  # fmt: skip
 
+PRESENT_NAMES: Final = frozenset(_MODERN)
 KNOWN_PROPERTIES: Final = frozenset((*_MODERN, *_LEGACY))

@@ -1,0 +1,1 @@
+"""An example of scheduler plug-ins in a package of their own."""

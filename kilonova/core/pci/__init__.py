@@ -1,0 +1,1 @@
+"""PCI devices given to guests whole: which a host offers, what is asked for, what is left. Pure values."""
