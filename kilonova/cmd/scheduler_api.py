@@ -90,6 +90,20 @@ def read_json(path: Path) -> Any:
 
 def client(arguments: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> RestClient:
     """The API, not yet asked. NoCredentials and its like."""
+    return _client(arguments, environ, "scheduler", _endpoint)
+
+
+def compute(arguments: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> RestClient:
+    """The Compute API of the same cloud."""
+    return _client(arguments, environ, "compute", _compute_endpoint)
+
+
+def _client(
+    arguments: argparse.Namespace,
+    environ: Mapping[str, str],
+    service: str,
+    endpoint: Callable[[Any, str | None], Callable[[], str]],
+) -> RestClient:
     from kilonova.clients.auth import ServiceTokens
     from kilonova.clients.rest import RestClient
     from kilonova.http.transport import SocketTransport
@@ -103,7 +117,13 @@ def client(arguments: argparse.Namespace, environ: Mapping[str, str] = os.enviro
         certfile=cert[0] if cert else None, keyfile=cert[1] if len(cert) > 1 else None,
     )  # fmt: skip
     tokens = ServiceTokens(login.session.auth, login.session)
-    return RestClient("scheduler", _endpoint(tokens, arguments.region or login.region), transport, tokens)
+    return RestClient(service, endpoint(tokens, arguments.region or login.region), transport, tokens)
+
+
+def _compute_endpoint(tokens: Any, region: str | None) -> Callable[[], str]:
+    from kilonova.clients.auth import catalog_endpoint
+
+    return catalog_endpoint(tokens, ("compute",), interfaces=("public", "internal"), region=region)
 
 
 def _endpoint(tokens: Any, region: str | None) -> Callable[[], str]:
@@ -115,8 +135,7 @@ def _endpoint(tokens: Any, region: str | None) -> Callable[[], str]:
         try:
             return catalog_endpoint(tokens, ("scheduler",), interfaces=("public", "internal"), region=region)()
         except EndpointNotFound:
-            compute = catalog_endpoint(tokens, ("compute",), interfaces=("public", "internal"), region=region)()
-            return urljoin(compute, "/scheduler")
+            return urljoin(_compute_endpoint(tokens, region)(), "/scheduler")
 
     return find
 

@@ -44,7 +44,11 @@ def command(here: Stage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         printed = capsys.readouterr()
         return code, printed.out + printed.err
 
+    def compute(_arguments: object) -> RestClient:
+        return RestClient("compute", f"{BASE}/compute/v2.1", here.transport, FixedToken(here.admin.token))
+
     monkeypatch.setattr(scheduler_api, "client", client)
+    monkeypatch.setattr(scheduler_api, "compute", compute)
     return run
 
 
@@ -84,6 +88,20 @@ def test_the_story_of_a_server_is_told_stage_by_stage(here: Stage, command: Comm
     code, text = command("explain", decision["request_id"], "-f", "json")
     assert (code, json.loads(text)["id"]) == (0, decision["id"])
     delete(here.demo, server)
+
+
+def test_a_server_may_be_told_by_its_name_if_it_is_the_only_one(here: Stage, command: Command) -> None:
+    demo = here.demo.at("2.37")
+    server = boot(demo, networks="none", name="one.and+only")["id"]
+    decided(here, server)
+    assert command("explain", "one.and+only", "-f", "json")[0] == 0
+    twin = boot(demo, networks="none", name="one.and+only")["id"]
+    code, text = command("explain", "one.and+only")
+    assert code == 1
+    assert "Several servers have the name one.and+only" in text
+    assert server in text
+    assert twin in text
+    delete(here.demo, server, twin)
 
 
 def test_no_valid_host_names_the_filter_to_those_who_may_know(here: Stage, command: Command) -> None:
@@ -224,7 +242,7 @@ def test_lists_are_in_pages_and_only_for_administrators(here: Stage) -> None:
         (("simulate", "--server", "00000000-0000-4000-8000-000000000000"), "is not kept"),
         (("simulate", "--spec", "/nosuch"), "/nosuch cannot be used: no such file or directory."),
         (("explain", "00000000-0000-4000-8000-000000000000"), "No scheduling decision about"),
-        (("explain", "a/../b?c"), "is not a path that is served"),
+        (("explain", "a/../b?c"), "No scheduling decision about"),
         (("explain", "9" * 40), "No scheduling decision about"),
         (("capacity",), "Say what is to be scheduled"),
         (("record", "/nosuch/file"), "cannot be used"),
