@@ -96,7 +96,8 @@ def limited(kind: str) -> Iterator[sa.URL]:
         with server.connect() as connection:
             connection.execute(sa.text(make))
             if kind == "mariadb":
-                connection.execute(sa.text(f"GRANT ALL ON {there.database}.* TO '{name}'@'%'"))
+                escaped = str(there.database).replace("_", r"\_")
+                connection.exec_driver_sql(f"GRANT ALL ON `{escaped}`.* TO '{name}'@'%%'")
         yield there.set(username=name, password="x")
         with server.connect() as connection:
             connection.execute(sa.text(remove))

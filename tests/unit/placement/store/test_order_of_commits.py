@@ -1,4 +1,7 @@
-"""Transactions that commit in another order than their ids and revisions came in: no reader misses one."""
+"""Transactions that commit in another order than their ids and revisions came in: no reader misses one.
+
+Not on SQLite, which lets one transaction write at a time: they commit in the order they began.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,18 @@ from kilonova.core import ids
 from kilonova.placement.store import changes, providers
 from kilonova.placement.store.changes import What
 from kilonova.placement.store.transactions import Transaction
+from tests.deploy.servers import SERVERS
 from tests.unit.placement.store.conftest import Store
 
 
+@pytest.fixture(params=SERVERS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def writers(store: Store, kind: str) -> tuple[Store, Store]:
+def writers(store: Store) -> tuple[Store, Store]:
     """Two processes."""
-    if kind == "sqlite":
-        pytest.skip("SQLite lets one transaction write at a time: they commit in the order they began")
     return store, Store.of(store.database)
 
 
