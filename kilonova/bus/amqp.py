@@ -1,4 +1,4 @@
-"""The bus between processes: RabbitMQ, reached through oslo.messaging. No other module of ours imports that library.
+"""The bus between processes: RabbitMQ, reached through oslo.messaging, which of ours only this and `notifier` import.
 
 A message is one JSON string of `codec`, context and errors included, so the library's serializers and remote
 exceptions are not used. A message is acknowledged when it arrives, before its handler runs: what dies with a process
@@ -37,6 +37,8 @@ with warnings.catch_warnings():  # it imports eventlet, which nothing of ours us
 
 LOG = logging.getLogger(__name__)
 
+Groups = list[tuple[str | None, list[cfg.Opt]]]
+
 EXCHANGE = "kilonova"
 RABBIT_DEFAULTS: Mapping[str, Any] = {
     "rabbit_quorum_queue": True,  # waiting messages survive the broker; a classic queue of the library's does not
@@ -68,18 +70,24 @@ def messaging_options(conf: cfg.ConfigOpts, url: str | None = None) -> cfg.Confi
 
     url: instead of `conf.transport_url`, for a cell with a broker of its own. ConfigError for what cannot be used.
     """
-    options = cfg.ConfigOpts()
-    groups = [*opts.list_opts(), *_stray_options()]
-    for group, rows in groups:
-        options.register_opts(rows, group=group)
-    options([], project="kilonova", default_config_files=list(conf.config_file or ()), default_config_dirs=[])
+    options, groups = library_options(conf)
     options.set_default("control_exchange", EXCHANGE)
     for name, value in RABBIT_DEFAULTS.items():
         options.set_default(name, value, group="oslo_messaging_rabbit")
     options.set_override("transport_url", url or conf.transport_url)
     options.set_override("rpc_response_timeout", conf.rpc_response_timeout)
-    _check(options, groups)
+    check(options, groups)
     return options
+
+
+def library_options(conf: cfg.ConfigOpts) -> tuple[cfg.ConfigOpts, Groups]:
+    """The library's options as the files have them, and which there are."""
+    options = cfg.ConfigOpts()
+    groups = [*opts.list_opts(), *_stray_options()]
+    for group, rows in groups:
+        options.register_opts(rows, group=group)
+    options([], project="kilonova", default_config_files=list(conf.config_file or ()), default_config_dirs=[])
+    return options, groups
 
 
 def _stray_options() -> Iterator[tuple[str, list[cfg.Opt]]]:
@@ -88,7 +96,8 @@ def _stray_options() -> Iterator[tuple[str, list[cfg.Opt]]]:
             yield group, getattr(importlib.import_module(module), group)
 
 
-def _check(own: cfg.ConfigOpts, groups: list[tuple[str | None, list[cfg.Opt]]]) -> None:
+def check(own: cfg.ConfigOpts, groups: Groups) -> None:
+    """ConfigError for an option, or a transport URL, that cannot be used."""
     for group, rows in groups:
         for option in rows:
             try:

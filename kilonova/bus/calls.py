@@ -86,7 +86,8 @@ class Ticket(msgspec.Struct, frozen=True):
 class GuestSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """A guest as a hypervisor needs to know it. vifs and disks are the documents of workflows.build.
 
-    numa_topology (a text of `core.numa.wire`) and pci_devices (addresses) are what the agent has claimed for it.
+    numa_topology (a text of `core.numa.wire`) and pci_devices (addresses) are what the agent has claimed for it;
+    accelerators, what the accelerator service has bound to it, with its handles.
     """
 
     uuid: str
@@ -111,6 +112,7 @@ class GuestSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     pci_requests: tuple[PciRequest, ...] = ()
     numa_topology: str = ""
     pci_devices: tuple[str, ...] = ()
+    accelerators: tuple[dict[str, Any], ...] = ()
 
 
 class Spawn(msgspec.Struct, frozen=True):

@@ -43,16 +43,20 @@ class Cells:
         self._open = open_database
         self._lock = threading.Lock()
         self._cells: dict[str, Cell] = {}
+        self._addresses: dict[str, str] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the registry again; databases that are open stay open."""
+        """Read the registry again; databases that are open stay open, unless a cell has another address now."""
         with self._lock:
             known = dict(self._cells)
             for row in cell_mappings.every(self.api):
-                old = known.get(row.uuid)
-                database = old.database if old else self._open(row.database_connection)
-                known[row.uuid] = Cell(row.uuid, row.name, bool(row.disabled), database)
+                old, address = known.get(row.uuid), row.database_connection
+                moved = self._addresses.get(row.uuid) != address
+                database = old.database if old and not moved else self._open(address)
+                known[row.uuid], self._addresses[row.uuid] = (
+                    Cell(row.uuid, row.name, bool(row.disabled), database), address
+                )
             self._cells = known
 
     def __iter__(self) -> Iterator[Cell]:

@@ -87,6 +87,14 @@ class ServiceTokens:
             raise RemoteUnavailable(service="identity", reason=str(error)) from error
 
 
+def refused(error: RemoteUnavailable) -> bool:
+    """Whether the identity service answered, and does not let these credentials in."""
+    from keystoneauth1 import exceptions
+
+    cause = error.__cause__
+    return isinstance(cause, exceptions.HttpError) and cause.http_status < 500
+
+
 def service_tokens(conf: Any, groups: Sequence[str], transport: Transport) -> ServiceTokens:
     """Tokens for the credentials of the first group that has an `auth_type`. CredentialsUnusable.
 
@@ -152,6 +160,7 @@ def _trimmed(url: str, trim: re.Pattern[str] | None) -> str:
 _TRIM = {
     "neutron": re.compile(r"/v2\.0/?$"),
     "glance": re.compile(r"/v2/?$"),
+    "cyborg": re.compile(r"/v2/?$"),
     "cinder": re.compile(r"(?<=/v3)/[^/]*/?$"),
 }
 
@@ -162,6 +171,7 @@ SERVICES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "glance": (("image",), "image"),
     "cinder": (("block-storage", "volumev3"), "volume"),
     "keystone": (("identity",), "identity"),
+    "cyborg": (("accelerator",), "accelerator"),
 }
 
 

@@ -1,4 +1,5 @@
-"""`kilonova aggregates audit`: which properties of aggregates nothing reads, and which locks shut one way only.
+"""`kilonova aggregates audit`: which properties of aggregates nothing reads, and which locks shut one way only; and
+`sync`, which repairs their mirror in Placement (`aggregate_mirror`).
 
 What is asked is the compute API and Placement, as administrator; which filters are on, the configuration file says.
 Exit code 0 when all is well, 1 when something was found, 2 when it could not be looked at.
@@ -19,18 +20,33 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the actions."""
     configuration.options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    text = "say what is wrong with the aggregates of a cloud"
-    audit = actions.add_parser("audit", help=text, description=text[0].upper() + text[1:] + ".")
-    configuration.options(audit, inner=True)
-    state_dir.configure(audit)
+    audit = _action(actions, "audit", "say what is wrong with the aggregates of a cloud")
+    sync = _action(actions, "sync", "make Placement's aggregates have the hosts that the cloud's have")
+    sync.add_argument("--dry-run", action="store_true", help="only say what would be done")
     add = audit.add_argument
-    add("--os-cloud", metavar="NAME", help="the cloud of clouds.yaml as whose administrator is asked")
-    add("--region", metavar="NAME", help="region of the catalogue (default: that of the cloud, or any)")
     add("--ignore", choices=_KINDS, action="append", default=[], help="leave out findings of this kind, repeatable")
     tables.options(audit)
 
 
+def _action(actions: Any, name: str, text: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = actions.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    configuration.options(made, inner=True)
+    state_dir.configure(made)
+    made.add_argument("--os-cloud", metavar="NAME", help="the cloud of clouds.yaml as whose administrator is asked")
+    made.add_argument("--region", metavar="NAME", help="region of the catalogue (default: that of the cloud, or any)")
+    return made
+
+
 def run(arguments: argparse.Namespace) -> int:
+    """Do the action."""
+    if arguments.action == "sync":
+        from kilonova.cmd import aggregate_mirror
+
+        return aggregate_mirror.run(arguments)
+    return _audit(arguments)
+
+
+def _audit(arguments: argparse.Namespace) -> int:
     """Look, and show what was found."""
     from kilonova.cmd.cloud_access import open_cloud
     from kilonova.core.errors import KilonovaError

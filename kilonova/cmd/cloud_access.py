@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kilonova.clients.auth import CredentialsUnusable, ServiceTokens, catalog_endpoint, service_tokens
+from kilonova.clients.auth import CredentialsUnusable, ServiceTokens, catalog_endpoint, refused, service_tokens
 from kilonova.clients.placement import HttpPlacement
 from kilonova.clients.rest import EndpointNotFound, RemoteUnavailable, RestClient
 from kilonova.clients.servers import HttpServers
@@ -70,7 +70,7 @@ def open_cloud(
     except EndpointNotFound as error:
         return error.text
     except RemoteUnavailable as error:
-        if _refused(error):
+        if refused(error):
             raise
         return error.text
     return Services(HttpServers(compute), HttpPlacement(placement), compute)
@@ -105,11 +105,3 @@ def _of_configuration(conf: Any) -> tuple[ServiceTokens, SocketTransport]:
     group = next((group for group in CREDENTIALS if conf[group].auth_type or conf[group].auth_section), CREDENTIALS[0])
     transport = socket_transport(conf[group])
     return service_tokens(conf, CREDENTIALS, transport), transport
-
-
-def _refused(error: RemoteUnavailable) -> bool:
-    """Whether the identity service answered, and does not let these credentials in."""
-    from keystoneauth1 import exceptions
-
-    cause = error.__cause__
-    return isinstance(cause, exceptions.HttpError) and cause.http_status < 500

@@ -3,15 +3,18 @@
     nova-manage [--config-file FILE] cell_v2 ACTION …    is    kilonova cell ACTION …
     nova-manage [--config-file FILE] db sync|version     is    kilonova db sync|version --cell
     nova-manage [--config-file FILE] api_db sync|version is    kilonova db sync|version --api
-    nova-manage [--config-file FILE] placement audit     is    kilonova placement audit (3 when something was found)
+    nova-manage [--config-file FILE] placement audit     is    kilonova placement audit
+                                     … heal_allocations  is    kilonova placement heal --check missing
+                                     … sync_aggregates   is    kilonova aggregates sync
 
-The exit code is that of the action; 2 for a category or an action that is not there.
+The exit code is that of the action, and for `placement` Nova's; 2 for a category or an action that is not there, 127
+for options of `placement` that cannot be used.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from kilonova.cmd import main
@@ -31,8 +34,11 @@ def run(arguments: Sequence[str]) -> int:
     if category not in CATEGORIES:
         print(f"nova-manage: There is no {category} here; there are {', '.join(CATEGORIES)}.", file=sys.stderr)
         return 2
-    code = main.main(CATEGORIES[category](options, rest))
-    return _AUDIT_CODES.get(code, code) if category == "placement" else code
+    try:
+        return main.main(CATEGORIES[category](options, rest))
+    except Unusable as error:
+        print(f"nova-manage: {error}", file=sys.stderr)
+        return _UNUSABLE
 
 
 def script() -> NoReturn:
@@ -64,16 +70,52 @@ def _database(kind: str) -> Callable[[list[str], list[str]], list[str]]:
     return words
 
 
-_PLACEMENT: Final = {"audit": ["audit"], "heal_allocations": ["heal"]}
-_AUDIT_CODES: Final = {1: 3, 2: 1}
-"""What our audit ends with to what Nova's does: something was found, it could not be done."""
+class Unusable(ValueError):
+    """Options of an action that cannot be used together, or are not there; the text is a sentence."""
+
+
+_UNUSABLE: Final = 127
+_AUDIT: Final = {"--delete": ("--fix", "--check", "orphan"), "--resource_provider": ("--provider",)}
+_HEAL: Final = {"--instance": ("--consumer",), "--skip-port-allocations": ()}
+_NOT_HERE: Final = {
+    "--cell": "--cell is not there: servers are asked of the API, which knows them of all cells",
+    "--force": "--force is not there: what a server holds already, only its administrator can say is wrong",
+}
 
 
 def _placement(options: list[str], rest: list[str]) -> list[str]:
-    """Nova's two words for comparing servers with Placement; `--delete` puts right what was found."""
-    action = _PLACEMENT.get(rest[0] if rest else "", rest[:1])
-    words = ["--fix" if word == "--delete" else word for word in rest[1:] if word not in _IGNORED]
-    return ["placement", *options, *action, *words]
+    """Nova's words for comparing servers and aggregates with Placement. Unusable."""
+    action, words = (rest[0] if rest else ""), [word for word in rest[1:] if word not in _IGNORED]
+    if action == "audit":
+        return ["placement", *options, "audit", "--exit-codes", "audit", *_translated(words, _AUDIT)]
+    if action == "heal_allocations":
+        _check_heal(words)
+        own = ("--exit-codes", "heal_allocations", "--check", "missing")
+        return ["placement", *options, "heal", *own, *_translated(words, _HEAL)]
+    if action == "sync_aggregates":
+        return ["aggregates", *options, "sync", *words]
+    return ["placement", *options, *rest[:1], *words]
+
+
+def _translated(words: list[str], table: Mapping[str, tuple[str, ...]]) -> list[str]:
+    found: list[str] = []
+    for word in words:
+        name, separator, value = word.partition("=")
+        known = table.get(name)
+        found += [word] if known is None else [*known, *([value] if separator else [])]
+    return found
+
+
+def _check_heal(words: list[str]) -> None:
+    names = [word.partition("=")[0] for word in words]
+    for name, text in _NOT_HERE.items():
+        if name in names:
+            raise Unusable(f"{text}.")
+    if "--max-count" in names:
+        at = names.index("--max-count")
+        value = words[at].partition("=")[2] or (words[at + 1] if at + 1 < len(words) else "")
+        if not (value.isascii() and value.isdigit() and int(value)):
+            raise Unusable(f"--max-count takes a number above 0, and {value or 'nothing'} is none.")
 
 
 CATEGORIES: Final[dict[str, Callable[[list[str], list[str]], list[str]]]] = {

@@ -40,8 +40,13 @@ def options(parser: argparse.ArgumentParser, *, port: int | None = None, instanc
         add("--instance", type=int, default=1, metavar="N", help=text)
 
 
-def run(name: str, arguments: argparse.Namespace, build: Callable[[Any], Cloud]) -> int:
-    """Run a service until SIGTERM or SIGINT. build makes it from the loaded configuration."""
+def run(
+    name: str, arguments: argparse.Namespace, build: Callable[[Any], Cloud], *, reloads: bool = False
+) -> int:  # fmt: skip
+    """Run a service until SIGTERM or SIGINT. build makes it from the loaded configuration.
+
+    reloads: at SIGHUP it reads again what it read at its start; others end by it, as the system has it.
+    """
     from kilonova.conf.load import ConfigError, load, warn_without_effect
     from kilonova.core import log
 
@@ -55,15 +60,32 @@ def run(name: str, arguments: argparse.Namespace, build: Callable[[Any], Cloud])
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
+    again = threading.Event()
+    if reloads:
+        signal.signal(signal.SIGHUP, lambda *_: again.set())
     service = _started(name, conf, build, stopped)
     if service is None:
         return 0
+    if service.reload is not None:
+        threading.Thread(target=reloading, args=(service.reload, again), name="reload", daemon=True).start()
     try:
         print(f"ready: kilonova {name}{f' at {service.base_url}' if service.base_url else ''}", flush=True)
         stopped.wait()
     finally:
         service.stop()
     return 0
+
+
+def reloading(reload: Callable[[], None], again: threading.Event) -> None:
+    """Do it each time it is asked for, for ever; one that fails is logged, and what was known stays."""
+    while again.wait():
+        again.clear()
+        try:
+            reload()
+        except Exception:
+            LOG.exception("What was read at the start could not be read again")
+        else:
+            LOG.info("Read again what was read at the start: SIGHUP")
 
 
 def _started(name: str, conf: Any, build: Callable[[Any], Cloud], stopped: threading.Event) -> Cloud | None:

@@ -13,7 +13,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run it until a signal."""
+    """Run it until a signal. SIGHUP makes it read cells and hosts again."""
     from kilonova.wiring import scheduler
 
-    return process.run("scheduler", arguments, lambda conf: scheduler.scheduler(conf, arguments.instance))
+    return process.run("scheduler", arguments, lambda conf: scheduler.scheduler(conf, arguments.instance), reloads=True)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from kilonova.cells.cells import API
-from kilonova.compute import boot_devices, boot_networks, guest_rules, images, quotas, zones
+from kilonova.compute import accelerators, boot_devices, boot_networks, guest_rules, images, quotas, zones
 from kilonova.compute.boot_devices import Devices
 from kilonova.compute.flavors import for_boot as flavor_for_boot
 from kilonova.compute.groups import group_of_hint, join
@@ -129,6 +129,7 @@ def create(world: World, ctx: Context, new: NewServers) -> Created:
     _check_limits(world, new)
     boot_image = devices.image or ImageSpec()
     pci_requests = guest_rules.check(flavor, boot_image, world.settings.pci_aliases)
+    profile_groups = accelerators.groups_of(world, ctx, flavor)
     wanted = boot_networks.interfaces(world, ctx, new.networks, may_attach_external=new.may_attach_external)
     _check_multi(new, wanted)
     groups = boot_networks.security_groups(world, ctx, new.security_groups)
@@ -140,6 +141,7 @@ def create(world: World, ctx: Context, new: NewServers) -> Created:
         availability_zone=placed.zone, force_hosts=placed.force_hosts, force_nodes=placed.force_nodes,
         requested_destination=placed.destination, scheduler_hints=new.hints, group=group,
         security_groups=tuple(groups), requested_networks=tuple(wanted), pci_requests=pci_requests,
+        requested_resources=profile_groups,
     )  # fmt: skip
     template = _template(world, ctx, new, flavor, boot_image, devices, key, placed.zone)
     password = new.admin_password or ids.new_password(world.settings.password_length)

@@ -10,7 +10,7 @@ import msgspec
 
 from kilonova.bus.calls import MeasureCapacity, Simulate, measure_capacity, simulate_request
 from kilonova.clients.images import ImageNotFound
-from kilonova.compute import flavors, guest_rules, images, zones
+from kilonova.compute import accelerators, flavors, guest_rules, images, zones
 from kilonova.compute.flavors import FlavorFilter, FlavorUnusable
 from kilonova.compute.groups import group_of_hint
 from kilonova.compute.images import ImageUnusable
@@ -73,7 +73,9 @@ def _spec(world: World, ctx: Context, asked: Asked) -> RequestSpec:
     spec = _base(world, ctx, asked)
     changes: dict[str, Any] = {}
     if asked.flavor is not None:
-        changes["flavor"] = _flavor(world, ctx, asked.flavor)
+        changes["flavor"] = flavor = _flavor(world, ctx, asked.flavor)
+        others = accelerators.without_profile(spec.requested_resources)
+        changes["requested_resources"] = (*others, *accelerators.groups_of(world, ctx, flavor))
     if asked.image is not None:
         changes["image"] = _image(world, ctx, asked.image)
     fresh = asked.spec is None and asked.server is None

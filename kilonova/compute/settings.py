@@ -34,6 +34,7 @@ class ComputeSettings:
     max_local_block_devices: int = 3
     vif_plugging_timeout: int = 300
     vif_plugging_is_fatal: bool = True
+    arq_binding_timeout: int = 300
     block_device_allocate_retries: int = 60
     block_device_allocate_retries_interval: int = 3
     network_allocate_retries: int = 0
@@ -61,6 +62,7 @@ def from_conf(conf: Any) -> ComputeSettings:
         max_local_block_devices=conf.max_local_block_devices,
         vif_plugging_timeout=conf.vif_plugging_timeout,
         vif_plugging_is_fatal=conf.vif_plugging_is_fatal,
+        arq_binding_timeout=conf.arq_binding_timeout,
         block_device_allocate_retries=conf.block_device_allocate_retries,
         block_device_allocate_retries_interval=conf.block_device_allocate_retries_interval,
         network_allocate_retries=conf.network_allocate_retries,

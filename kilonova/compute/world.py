@@ -8,6 +8,7 @@ from typing import Any
 
 from kilonova.bus.bus import Bus
 from kilonova.cells.cells import API, Cells
+from kilonova.clients.accelerators import Accelerators
 from kilonova.clients.identity import Identity
 from kilonova.clients.images import Images
 from kilonova.clients.network import Network
@@ -34,6 +35,7 @@ class World:
     volumes: Volumes
     placement: Placement
     identity: Identity
+    accelerators: Accelerators
     agent_of: Callable[[str], Any]
     journals: tuple[str, ...] | None = None  # whose workflows this process runs; None: every database's
 

@@ -45,6 +45,7 @@ OPTS = (
         "vif_plugging_timeout", default=300, min=0, help="Seconds to wait for network-vif-plugged; 0 does not wait.",
     ),
     cfg.BoolOpt("vif_plugging_is_fatal", default=True, help="Whether a missing network-vif-plugged fails the build."),
+    cfg.IntOpt("arq_binding_timeout", default=300, min=1, help="Seconds to wait until accelerators are bound."),
     cfg.IntOpt("network_allocate_retries", default=0, min=0, help="Further tries to make ports for a server."),
     cfg.IntOpt(
         "block_device_allocate_retries", default=60, min=0,

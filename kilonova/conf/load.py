@@ -24,6 +24,7 @@ from kilonova.conf import (
     embedded,
     filter_scheduler,
     middleware,
+    notifications,
     pci,
     placement_api,
     prometheus,
@@ -50,6 +51,7 @@ COMPUTE: Options = {
     "api": api.OPTS,
     "api_database": database.OPTS,
     "cinder": services.CINDER,
+    "cyborg": services.CYBORG,
     "embedded": embedded.OPTS,
     "compute": compute.OPTS,
     "database": database.OPTS,
@@ -59,6 +61,8 @@ COMPUTE: Options = {
     "metrics": filter_scheduler.METRICS,
     "pci": pci.OPTS,
     "neutron": services.NEUTRON,
+    "notifications": notifications.OPTS,
+    "oslo_messaging_notifications": notifications.MESSAGING,
     "placement": services.PLACEMENT,
     "quota": quota.OPTS,
     "scheduler": scheduler.OPTS,
@@ -187,7 +191,7 @@ def without_effect(files: Iterable[str], rows: Options) -> list[str]:
     return lines
 
 
-_CREDENTIAL_GROUPS = frozenset(("keystone", "placement", "neutron", "cinder", "service_user", "glance"))
+_CREDENTIAL_GROUPS = frozenset(("keystone", "placement", "neutron", "cinder", "cyborg", "service_user", "glance"))
 
 
 def _all_rows(rows: Options) -> Options:

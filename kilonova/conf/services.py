@@ -1,4 +1,4 @@
-"""`[keystone]`, `[placement]`, `[neutron]`, `[glance]`, `[cinder]`, `[service_user]`: the services compute calls.
+"""`[keystone]`, `[placement]`, `[neutron]`, `[glance]`, `[cinder]`, `[cyborg]`, `[service_user]`: whom compute calls.
 
 Their credentials (`auth_type`, `auth_url`, `username` …) are registered by keystoneauth when they are used.
 """
@@ -42,6 +42,7 @@ NEUTRON = (
     ),
 )
 GLANCE = (*_connection(), *_endpoint("image"))
+CYBORG = (*_connection(), *_endpoint("accelerator"))
 CINDER = (
     *_connection(),
     cfg.StrOpt(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -21,10 +21,13 @@ _request = msgspec.json.Decoder(_Request).decode
 
 
 class FreeAmounts:
-    """Free amounts by provider and class. A class that the answer does not name is not watched: the claim will tell."""
+    """Free amounts by provider and class. A class that the answer does not name is not watched: the claim will tell.
 
-    def __init__(self, providers: Mapping[str, Mapping[str, ProviderUsage]]) -> None:
-        self._providers = providers
+    usage: of a provider, by class.
+    """
+
+    def __init__(self, usage: Callable[[str], Mapping[str, ProviderUsage]]) -> None:
+        self._usage = usage
         self._taken: dict[tuple[str, str], int] = {}
         self._wants: dict[str, list[tuple[tuple[str, str], int]]] = {}
 
@@ -44,5 +47,5 @@ class FreeAmounts:
         return True
 
     def _fits(self, key: tuple[str, str], amount: int) -> bool:
-        usage = self._providers.get(key[0], {}).get(key[1])
+        usage = self._usage(key[0]).get(key[1])
         return usage is None or usage.used + self._taken.get(key, 0) + amount <= usage.capacity

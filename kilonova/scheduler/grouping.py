@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from kilonova.core.decision import Reason
@@ -15,6 +16,8 @@ GROUPS = 20
 WORDS = 3
 LONGEST = 300
 """Characters of one sentence; what operators and users wrote may be in it."""
+_PLAIN = frozenset({int, str, datetime, type(None)})
+"""Types whose equal values have equal text, also of one with another."""
 
 
 def grouped(verdicts: Iterable[Verdict]) -> tuple[Reason, ...]:
@@ -60,6 +63,8 @@ def _is_number(value: object) -> bool:
 
 
 def _spread(column: Sequence[Any]) -> str:
+    if set(map(type, column)) <= _PLAIN:
+        column = list(dict.fromkeys(column))  # thousands of hosts, few values: before any is made text
     distinct = list(dict.fromkeys(value if _is_number(value) else str(value) for value in column))
     if len(distinct) == 1:
         return str(distinct[0])

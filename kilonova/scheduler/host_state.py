@@ -75,13 +75,7 @@ class HostState(msgspec.Struct, frozen=True, gc=False):
         """What it has left of NUMA cells and devices; read from the row when somebody asks."""
         if self.left is not None:
             return self.left
-        row = self.row
-        if row.numa_topology is None and row.pci_stats is None:
-            return _NO_ROOM
-        return Room(
-            None if row.numa_topology is None else read_host(row.numa_topology),
-            () if row.pci_stats is None else read_pools(row.pci_stats),
-        )
+        return room_of(self.row.numa_topology, self.row.pci_stats)
 
     def metadata(self, key: str) -> set[str]:
         """The raw values of a key over the host's aggregates, duplicates collapsed."""
@@ -93,6 +87,13 @@ class HostState(msgspec.Struct, frozen=True, gc=False):
 
 
 _NO_ROOM = Room()
+
+
+def room_of(topology: str | None, pools: str | None) -> Room:
+    """The room that the texts of a row tell of."""
+    if topology is None and pools is None:
+        return _NO_ROOM
+    return Room(None if topology is None else read_host(topology), () if pools is None else read_pools(pools))
 
 
 class Consumed(msgspec.Struct, frozen=True):
@@ -121,15 +122,21 @@ class Consumed(msgspec.Struct, frozen=True):
 
 
 class Aggregates:
-    """All aggregates, oldest first. by_host: those of each host. keys: every metadata key in use."""
+    """All aggregates, oldest first. by_host: those of each host, one tuple for all hosts that are in the same ones.
+    keys: every metadata key in use.
+    """
 
     def __init__(self, rows: Iterable[AggregateRow] = ()) -> None:
         self.rows = tuple(rows)
-        by_host: dict[str, tuple[AggregateRow, ...]] = {}
-        for row in self.rows:
+        places: dict[str, list[int]] = {}
+        for place, row in enumerate(self.rows):
             for host in row.hosts:
-                by_host[host] = (*by_host.get(host, ()), row)
-        self.by_host: Mapping[str, tuple[AggregateRow, ...]] = by_host
+                places.setdefault(host, []).append(place)
+        shared: dict[tuple[int, ...], tuple[AggregateRow, ...]] = {}
+        self.by_host: Mapping[str, tuple[AggregateRow, ...]] = {
+            host: shared.setdefault(tuple(found), tuple([self.rows[place] for place in found]))
+            for host, found in places.items()
+        }
         self.keys = frozenset(key for row in self.rows for key in row.metadata)
 
 
@@ -188,41 +195,56 @@ def states_of(
         alive = fresh.get(last)
         if alive is None:
             alive = fresh[last] = is_fresh(last)
-        alive = alive and not row.forced_down
-        found.append(_state(row, usage, by_host.get(row.host, ()), alive, consumed.get(uuid)))
+        state = _state(row, usage, by_host.get(row.host, ()), alive and not row.forced_down)
+        if uuid in consumed:
+            state = _less(state, usage, consumed[uuid])
+        found.append(state)
     return found
 
 
 def _state(
-    row: HostRow,
-    usage: Mapping[str, ProviderUsage],
-    aggregates: tuple[AggregateRow, ...],
-    alive: bool,
-    consumed: Consumed | None,
+    row: HostRow, usage: Mapping[str, ProviderUsage], aggregates: tuple[AggregateRow, ...], alive: bool
 ) -> HostState:
-    servers = _count(row.stats.get("num_instances"), row.running_vms)
-    io_ops = _count(row.stats.get("io_workload"), row.current_workload)
-    memory_mb = disk_mb = vcpus = 0
-    if consumed is not None and consumed.at >= row.changed_at:
-        servers, io_ops = servers + consumed.servers, io_ops + consumed.servers
-        memory_mb, disk_mb, vcpus = consumed.memory_mb, consumed.disk_mb, consumed.vcpus
-    free_ram = _free(usage.get("MEMORY_MB"), row.ram_allocation_ratio, row.free_ram_mb - memory_mb)
-    least = row.free_disk_gb if row.disk_available_least is None else min(row.free_disk_gb, row.disk_available_least)
-    free_disk = least * 1024 - disk_mb
-    shared = usage.get("DISK_GB")
-    if shared is not None:
-        free_disk = _free(shared, row.disk_allocation_ratio, 0) * 1024
-        if row.disk_available_least is not None:
-            free_disk = min(free_disk, row.disk_available_least * 1024)
-    cpus, pinned = usage.get("VCPU"), usage.get("PCPU")
-    used = row.vcpus_used + vcpus
-    if cpus is not None or pinned is not None:
-        used = (cpus.used if cpus is not None else 0) + (pinned.used if pinned is not None else 0)
-    failed = max(row.failed_builds, _count(row.stats.get("failed_builds"), 0))
-    state = HostState(row, aggregates, alive, free_ram, free_disk, row.vcpus, used, servers, io_ops, failed)
-    if consumed is not None and consumed.at >= row.changed_at:
-        for guest in consumed.guests:
-            state = _place(state, guest)
+    """The state as the row and Placement have it. Made for each host of an answer, so it calls as little as it can."""
+    stats = row.stats
+    servers, io_ops, failed = row.running_vms, row.current_workload, row.failed_builds
+    if stats:
+        servers, io_ops = _count(stats.get("num_instances"), servers), _count(stats.get("io_workload"), io_ops)
+        failed = max(failed, _count(stats.get("failed_builds"), 0))
+    memory, disk, cpus, pinned = usage.get("MEMORY_MB"), usage.get("DISK_GB"), usage.get("VCPU"), usage.get("PCPU")
+    free_ram = row.free_ram_mb if memory is None else _free(memory, row.ram_allocation_ratio)
+    least = row.disk_available_least
+    if disk is not None:
+        free_disk = _free(disk, row.disk_allocation_ratio) * 1024
+        if least is not None and least * 1024 < free_disk:
+            free_disk = least * 1024
+    else:
+        free_disk = (row.free_disk_gb if least is None or least > row.free_disk_gb else least) * 1024
+    if cpus is None and pinned is None:
+        used = row.vcpus_used
+    else:
+        used = (0 if cpus is None else cpus.used) + (0 if pinned is None else pinned.used)
+    return HostState(
+        row, aggregates, alive, free_ram, free_disk, row.vcpus, used, servers, io_ops, failed if failed > 0 else 0
+    )
+
+
+def _less(state: HostState, usage: Mapping[str, ProviderUsage], consumed: Consumed) -> HostState:
+    """The state without what was claimed since the row was written, as far as Placement does not show it already."""
+    row = state.row
+    if consumed.at < row.changed_at:
+        return state
+    reported = "VCPU" in usage or "PCPU" in usage
+    state = replace(
+        state,
+        free_ram_mb=state.free_ram_mb - (0 if "MEMORY_MB" in usage else consumed.memory_mb),
+        free_disk_mb=state.free_disk_mb - (0 if "DISK_GB" in usage else consumed.disk_mb),
+        vcpus_used=state.vcpus_used + (0 if reported else consumed.vcpus),
+        num_instances=state.num_instances + consumed.servers,
+        num_io_ops=state.num_io_ops + consumed.servers,
+    )
+    for guest in consumed.guests:
+        state = _place(state, guest)
     return state
 
 
@@ -231,12 +253,11 @@ def _count(stat: object, otherwise: int) -> int:
     return int(stat) if isinstance(stat, int) or (isinstance(stat, str) and stat.isdigit()) else otherwise
 
 
-def _free(usage: ProviderUsage | None, ratio: float, otherwise: int) -> int:
-    """Real room: capacity without the over-commitment ratio, less what is used. `otherwise` when not reported."""
-    if usage is None:
-        return otherwise
-    capacity = usage.capacity if ratio == 1.0 or ratio <= 0 else int(usage.capacity / ratio)
-    return capacity - usage.used
+def _free(usage: ProviderUsage, ratio: float) -> int:
+    """Real room: capacity without the over-commitment ratio, less what is used."""
+    if ratio == 1.0 or ratio <= 0:
+        return usage.capacity - usage.used
+    return int(usage.capacity / ratio) - usage.used
 
 
 def consume(state: HostState, flavor: FlavorSpec, guest: Wanted = NO_WISHES) -> HostState:

@@ -60,6 +60,8 @@ class _Cell:
         for host in read:
             hosts.pop(self.uuid_of.pop(host, ""), None)
         for row in rows:
+            if row.disk_available_least is not None and row.disk_available_least > row.free_disk_gb:
+                _warn_of_disk(row)
             hosts[row.uuid] = row
             self.uuid_of[row.host] = row.uuid
         self.hosts = hosts
@@ -77,6 +79,7 @@ class HostStore:
         self._checked = float("-inf")
         self._dirty: set[str] = set()
         self._unknown: frozenset[str] = frozenset()
+        self._serviceless: dict[str, set[tuple[str, str]]] = {}
         self._snapshot = Snapshot({}, {}, Aggregates())
         self._consumed: dict[str, Consumed] = {}
 
@@ -203,6 +206,7 @@ class HostStore:
             cell.hosts, cell.uuid_of = {}, {}
             cell.put(queries.all_hosts(database, uuid), ())
             cell.loaded = now
+            self._warn_of_serviceless(uuid, queries.without_service(database))
         elif mark != cell.mark:
             cell.put(queries.hosts_since(database, uuid, min(cell.newest, before) - OVERLAP), ())
         else:
@@ -210,6 +214,13 @@ class HostStore:
         cell.mark = mark
         cell.newest = max((row.changed_at for row in cell.hosts.values()), default=None)
         return True
+
+    def _warn_of_serviceless(self, cell: str, found: Iterable[tuple[str, str]]) -> None:
+        """Once for each node, and again when it had a service meanwhile."""
+        now, before = set(found), self._serviceless.get(cell, set())
+        for host, node in sorted(now - before):
+            LOG.warning("No compute service record found for host %s: its node %s gets no servers", host, node)
+        self._serviceless[cell] = now
 
     def _read_dirty(self) -> bool:
         names, self._dirty = self._dirty, set()
@@ -229,6 +240,13 @@ class HostStore:
             hosts.update(cell.hosts)
             seen.update(cell.seen)
         return Snapshot(hosts, seen, self._aggregates)
+
+
+def _warn_of_disk(row: HostRow) -> None:
+    LOG.warning(
+        "Host %s has more disk space than its database expected (%d GB > %d GB)",
+        row.host, row.disk_available_least, row.free_disk_gb,
+    )  # fmt: skip
 
 
 @contextmanager

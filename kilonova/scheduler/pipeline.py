@@ -221,8 +221,8 @@ def _candidates(
         LOG.error("Placement's answer to the query %s cannot be read: %s", trace.query, error)
         raise no_valid_host(trace, 1, 0) from error
     trace.candidates = len(answer.allocation_requests)
-    unknown = [uuid for uuid in candidates.usages if uuid not in snapshot.hosts]
-    if unknown:
+    if not candidates.usages.keys() <= snapshot.hosts.keys():
+        unknown = [uuid for uuid in candidates.usages if uuid not in snapshot.hosts]
         request = replace(request, snapshot=pipeline.find_hosts(snapshot, unknown))
     return request, candidates
 
@@ -238,6 +238,6 @@ def _host_states(request: Request, candidates: Candidates, moment: Moment, trace
         states = [state for state in states if state.cell_uuid == cell]
     if _asks_for_devices(request):
         states = with_offers(states, request.spec, candidates)
-    trace.hosts = tuple(state.host for state in states)
+    trace.hosts = tuple([state.row.host for state in states])
     trace.dropped_by = bytearray(len(states))
     return states

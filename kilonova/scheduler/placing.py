@@ -6,7 +6,7 @@ It keeps the working state of one request and nothing beyond it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 
 from kilonova.core.request_spec import Selection
@@ -56,7 +56,7 @@ class Placing:
         self._order: list[int] = list(range(len(states)))
         self._ranked_for = ""
         self._heard: list[Change] = []
-        self._room: FreeAmounts | None = FreeAmounts(candidates.providers)
+        self._room: FreeAmounts | None = FreeAmounts(candidates.usage)
         self._guest = wanted_by(request.spec)
         self._asked: dict[str, str] = {}
 
@@ -236,27 +236,32 @@ class Placing:
     def selections(self, servers: Sequence[str], *, alternates: bool) -> Selections:
         """The winner of each server and, in the same cell, up to `max_attempts` - 1 hosts that won nothing."""
         wanted = self._request.settings.max_attempts - 1 if alternates else 0
-        spare = self._spare(servers[-1]) if wanted > 0 else []
+        order = self._last_order(servers[-1]) if wanted > 0 else []
         by_cell: dict[str, tuple[Selection, ...]] = {}
         found = []
         for server in servers:
             winner = self._selection(self._winners[server], self._asked[server])
             cell = winner.cell_uuid
             if cell not in by_cell:
-                near = (index for index in spare if self._states[index].cell_uuid == cell)
-                by_cell[cell] = tuple(self._selection(index) for index in islice(near, wanted))
+                by_cell[cell] = tuple(self._selection(index) for index in islice(self._spare(order, cell), wanted))
             found.append((winner, *by_cell[cell]))
         self._trace.alternates = tuple(dict.fromkeys(row.host for rows in found for row in rows[1:]))
         return tuple(found)
 
-    def _spare(self, last: str) -> list[int]:
-        """Hosts that won nothing and can be claimed, best first; of several servers, judged again after the last."""
-        order = self._order
-        if len(self._winners) > 1:
-            self._trace.next_round(last)
-            order = self._ranked(self._request, self._filtered(self._request.placing(last)))
+    def _last_order(self, last: str) -> list[int]:
+        """The hosts, best first; of several servers, judged again after the last."""
+        if len(self._winners) == 1:
+            return self._order
+        self._trace.next_round(last)
+        return self._ranked(self._request, self._filtered(self._request.placing(last)))
+
+    def _spare(self, order: Sequence[int], cell: str) -> Iterator[int]:
+        """Hosts of the cell that won nothing and can be claimed, in this order."""
         winners = frozenset(self._winners.values())
-        return [index for index in order if index not in winners and self._states[index].uuid in self._candidates]
+        for index in order:
+            row = self._states[index].row
+            if index not in winners and row.cell_uuid == cell and row.uuid in self._candidates:
+                yield index
 
     def _selection(self, index: int, asked: str = "") -> Selection:
         """The host as it is answered. asked: what was claimed there; without, what an alternate would claim."""

@@ -21,6 +21,7 @@ from kilonova.scheduler.filters.other_servers_filter import AWAY, TOGETHER
 from kilonova.scheduler.group_claims import GroupClaims
 from kilonova.scheduler.host_store import Databases, HostStore
 from kilonova.scheduler.narration import decision_of
+from kilonova.scheduler.notices import Notices
 from kilonova.scheduler.pipeline import Moment
 from kilonova.scheduler.placing import Selections
 from kilonova.scheduler.request import Group, Request, group_of
@@ -37,13 +38,14 @@ class Scheduler:
 
     unwanted answers those of some servers that nobody wants hosts for any more. A process that stood still may claim
     long after its caller has asked another, and the server was built and deleted: what is claimed then is given back.
-    traces takes every decision after it was made.
+    traces takes every decision after it was made. notices tells others of it.
     """
 
     def __init__(
         self, databases: Databases, placement_client: PlacementClient, settings: SchedulerSettings,
         unwanted: Callable[[Sequence[str]], Iterable[str]] = lambda _servers: (), traces: Keeps | None = None,
         others: Others = Others(),  # noqa: B008 (frozen)
+        notices: Notices | None = None,
     ) -> None:  # fmt: skip
         self._settings, self._client, self._unwanted = settings, placement_client, unwanted
         self._store = HostStore(databases)
@@ -53,17 +55,27 @@ class Scheduler:
         self._look = Look(databases, others, settings, pipeline.names_of(self._pipeline))
         self._down = liveness.down_after(settings.report_interval, settings.service_down_time)
         self.traces = traces if traces is not None else Ring()
+        self._notices = notices
 
     def select_destinations(self, ctx: Context, asked: SelectDestinations) -> Destinations:
         """Find and claim hosts for these equal servers, all or none. NoValidHost, or what the claim raises."""
         if not asked.servers:
             return Destinations(())
-        spec = asked.spec
         LOG.debug("Starting to schedule for instances: %s", asked.servers)
-        if spec.group is None:
-            return Destinations(self._decided(ctx, asked))
-        with self._groups.turn(spec.group.uuid):
-            return Destinations(self._decided(ctx, asked))
+        if self._notices is not None:
+            self._notices.tell("start", ctx, asked)
+        found = Destinations(self._in_turn(ctx, asked))
+        if self._notices is not None:
+            self._notices.tell("end", ctx, asked)
+        return found
+
+    def _in_turn(self, ctx: Context, asked: SelectDestinations) -> Selections:
+        """Decisions for one group are made one after the other."""
+        group = asked.spec.group
+        if group is None:
+            return self._decided(ctx, asked)
+        with self._groups.turn(group.uuid):
+            return self._decided(ctx, asked)
 
     def _decided(self, ctx: Context, asked: SelectDestinations) -> Selections:
         spec = asked.spec
@@ -121,6 +133,10 @@ class Scheduler:
     def capacity(self, ctx: Context, asked: MeasureCapacity) -> Capacity:
         """How many more of these servers fit. Nothing is claimed."""
         return capacity.measure(self._pipeline, self._request(ctx, asked.spec), self._moment())
+
+    def reload(self) -> None:
+        """Read every host of every cell again before the next decision."""
+        self._store.invalidate(())
 
     def hosts_changed(self, _ctx: Context, changed: HostsChanged) -> None:
         """Read these hosts again before the next decision; all when none is named."""

@@ -116,9 +116,7 @@ def _narrowed(
     if len(kept) < len(before):
         verdict = Verdict(False, reason)
         keep = frozenset(kept)
-        for index in before:
-            if index not in keep:
-                trace.drop(result, index, states[index].host, verdict)
+        trace.drop(result, ((index, states[index].host, verdict) for index in before if index not in keep))
     return kept
 
 
@@ -166,13 +164,17 @@ def _log_filter(name: str, request: Request, states: Sequence[HostState], alive:
 def _run_filter(
     check: Check, result: FilterResult, states: Sequence[HostState], alive: list[int], trace: Trace
 ) -> list[int]:
-    kept = []
+    kept, dropped = [], []
     for index in alive:
-        verdict = check(states[index])
+        state = states[index]
+        verdict = check(state)
         if verdict is PASS or verdict.passed:
             kept.append(index)
         else:
-            trace.drop(result, index, states[index].host, verdict)
+            dropped.append((index, state.row.host, verdict))
+    if not dropped:
+        return alive
+    trace.drop(result, dropped)
     return kept
 
 

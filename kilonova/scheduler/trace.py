@@ -7,7 +7,7 @@ become text and groups only when the trace is shown or written, which is when th
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -87,10 +87,12 @@ class Trace:
             self.filters, self.dropped_by = [], bytearray(len(self.hosts))
         self.server = server
 
-    def drop(self, result: FilterResult, index: int, host: str, verdict: Verdict) -> None:
-        """Note that a filter refused the host at `index` of `hosts`."""
-        self.dropped_by[index] = min(self.filters.index(result) + 1, 255)
-        result.verdicts.append((host, verdict))
+    def drop(self, result: FilterResult, dropped: Iterable[tuple[int, str, Verdict]]) -> None:
+        """Note that a filter refused these hosts, each with its index in `hosts`."""
+        number, said = min(self.filters.index(result) + 1, 255), result.verdicts
+        for index, host, verdict in dropped:
+            self.dropped_by[index] = number
+            said.append((host, verdict))
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:

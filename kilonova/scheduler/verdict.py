@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+
+class Verdict(msgspec.Struct, frozen=True):
     """passed, or a format string over the numbers that decided."""
 
     passed: bool

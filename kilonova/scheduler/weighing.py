@@ -21,19 +21,31 @@ from kilonova.scheduler.request import Request
 from kilonova.scheduler.settings import SchedulerSettings
 
 Floats = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 
 
 def normalise(raw: Floats, minimum: Floats, maximum: Floats) -> Floats:
     """Scale each row of `raw` (weighers × hosts) to 0…1. minimum and maximum: the fixed end per row, nan for none."""
-    low = np.where(np.isnan(minimum), np.fmin(raw.min(axis=1), maximum), minimum)[:, None]
-    high = np.where(np.isnan(maximum), np.fmax(raw.max(axis=1), minimum), maximum)[:, None]
+    return _scaled(raw, *_span(raw, minimum, maximum))
+
+
+def _span(raw: Floats, minimum: Floats, maximum: Floats) -> tuple[Floats, Floats]:
+    """The ends that each row is scaled between."""
+    low = np.where(np.isnan(minimum), np.fmin(raw.min(axis=1), maximum), minimum)
+    high = np.where(np.isnan(maximum), np.fmax(raw.max(axis=1), minimum), maximum)
+    return low, high
+
+
+def _scaled(raw: Floats, low: Floats, high: Floats) -> Floats:
+    low, high = low[:, None], high[:, None]
     span = high - low
     scaled = (np.clip(raw, low, high) - low) / np.where(span > 0, span, 1.0)
     return np.asarray(np.where(span > 0, scaled, 0.0))
 
 
 class Ranking:
-    """The weights of one request's hosts. Only the changed host is weighed again after a server was placed.
+    """The weights of one request's hosts. After a server was placed only the changed host is weighed again, and scaled
+    again are only its values and the weighers whose ends it moved.
 
     Hosts are named by their index in the list it was made from, which never changes its order.
     """
@@ -51,6 +63,9 @@ class Ranking:
         self.minimum: Floats = _ends([row.minimum for row in rows])
         self.maximum: Floats = _ends([row.maximum for row in rows])
         self.multipliers: Floats = _multipliers(rows, request, states)
+        self._parts: Floats = np.zeros_like(self.raw)
+        self._between: tuple[Floats, Floats] = np.full(len(rows), math.nan), np.full(len(rows), math.nan)
+        self._changed: set[int] = set()
 
     def update(self, request: Request, index: int, state: HostState) -> None:
         """The host at `index` is now in this state."""
@@ -58,6 +73,7 @@ class Ranking:
             with blamed("Weigher", weigher.name):
                 values = weigher.weigh(request, [state])
             self.raw[number, index] = values[0] if values is not None else 0.0
+        self._changed.add(index)
 
     def scores(self, alive: Sequence[int]) -> tuple[Floats, Floats]:
         """(score per host, contribution per weigher and host) of the hosts at these indices, in their order.
@@ -67,9 +83,27 @@ class Ranking:
         if len(alive) < 2 or not self.weighers:
             return np.zeros(len(alive)), np.zeros((len(self.weighers), len(alive)))
         picked = np.asarray(alive, dtype=np.intp)
-        parts = normalise(self.raw[:, picked], self.minimum, self.maximum)
-        parts *= self.multipliers[:, picked] if self.multipliers.shape[1] > 1 else self.multipliers
+        self._rescale(picked)
+        parts = self._parts[:, picked]
         return np.asarray(parts.sum(axis=0)), parts
+
+    def _rescale(self, picked: Places) -> None:
+        """Bring the parts of all hosts up to date, scaled between the ends of those picked."""
+        raw = self.raw if len(picked) == self.raw.shape[1] else self.raw[:, picked]
+        low, high = _span(raw, self.minimum, self.maximum)
+        moved = ((low != self._between[0]) | (high != self._between[1])).nonzero()[0]
+        self._put(moved, slice(None), low, high)
+        self._put(slice(None), np.fromiter(self._changed, np.intp), low, high)
+        self._between, self._changed = (low, high), set()
+
+    def _put(self, rows: Places | slice, columns: Places | slice, low: Floats, high: Floats) -> None:
+        parts = _scaled(self.raw[rows][:, columns], low[rows], high[rows])
+        multipliers = self.multipliers[rows]
+        parts *= multipliers[:, columns] if multipliers.shape[1] > 1 else multipliers
+        if isinstance(rows, slice):
+            self._parts[:, columns] = parts
+        else:
+            self._parts[rows] = parts
 
 
 def ordered(alive: Sequence[int], scores: Floats) -> list[int]:
@@ -97,16 +131,11 @@ def _multipliers(weighers: Sequence[Weigher], request: Request, states: Sequence
 
 
 def _overridden(key: str, default: float, states: Sequence[HostState]) -> list[float]:
-    """The number per host; hosts in the same aggregates share one look at their metadata."""
-    known: dict[tuple[str, ...], float] = {}
-    found = []
-    for state in states:
-        where = tuple([row.uuid for row in state.aggregates])
-        value = known.get(where)
-        if value is None:
-            value = known[where] = override(state, key, default)
-        found.append(value)
-    return found
+    """The number per host; hosts in the same aggregates have one tuple of them and share one look at their metadata."""
+    where = [id(state.aggregates) for state in states]
+    one_of = dict(zip(where, states, strict=True))
+    known = {place: override(state, key, default) for place, state in one_of.items()}
+    return [known[place] for place in where]
 
 
 def _configured(weigher: Weigher, settings: SchedulerSettings) -> float:

@@ -107,7 +107,7 @@ def _world(conf: Any, rooms: _Databases, clients: Clients) -> tuple[World, str, 
     world = World(
         cells=cells, bus=LocalBus(), settings=compute_settings.from_conf(conf), images=clients.images,
         network=clients.network, volumes=clients.volumes, placement=clients.placement, identity=clients.identity,
-        agent_of=directory.agent_of,
+        accelerators=clients.accelerators, agent_of=directory.agent_of,
     )  # fmt: skip
     return world, cell1, directory
 

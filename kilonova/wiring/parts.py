@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kilonova.clients.accelerators import HttpAccelerators
 from kilonova.clients.compute import HttpCompute
 from kilonova.clients.identity import HttpIdentity
 from kilonova.clients.images import HttpImages
@@ -31,13 +32,14 @@ class Clients:
     volumes: HttpVolumes
     placement: HttpPlacement
     identity: HttpIdentity
+    accelerators: HttpAccelerators
 
 
 def clients_over(rest: Callable[[str], RestClient]) -> Clients:
     """The clients, each over the REST client of its option group."""
     return Clients(
         HttpImages(rest("glance")), HttpNetwork(rest("neutron")), HttpVolumes(rest("cinder")),
-        HttpPlacement(rest("placement")), HttpIdentity(rest("keystone")),
+        HttpPlacement(rest("placement")), HttpIdentity(rest("keystone")), HttpAccelerators(rest("cyborg")),
     )  # fmt: skip
 
 
@@ -45,6 +47,7 @@ class Cloud:
     """A whole cloud in this process. `start()` returns when it is ready; `stop()` lets running work end.
 
     app: everything that it serves, as one WSGI callable; None for a process without an HTTP port.
+    reload: reads again what was read at the start, in a process that can.
     """
 
     def __init__(self, base_url: str, parts: list[Any], databases: list[Database], http: HttpServer | None) -> None:
@@ -52,6 +55,7 @@ class Cloud:
         self._parts, self._databases, self._http = parts, databases, http
         self._started: list[Any] = []
         self.ready = False
+        self.reload: Callable[[], None] | None = None
 
     def start(self, *, listen: bool = True) -> None:
         """Listen first, so that a taken port is found before anything runs; then start the parts in order.
@@ -85,9 +89,11 @@ class Part:
     stop: Callable[[], Any]
 
 
-def process(parts: list[Any], databases: list[Database]) -> Cloud:
+def process(parts: list[Any], databases: list[Database], reload: Callable[[], None] | None = None) -> Cloud:
     """A process without an HTTP port."""
-    return Cloud("", parts, databases, None)
+    made = Cloud("", parts, databases, None)
+    made.reload = reload
+    return made
 
 
 class Later:

@@ -62,7 +62,7 @@ class Region:
         return World(
             cells=self.cells, bus=self.bus, settings=compute_settings.from_conf(self.conf), images=clients.images,
             network=clients.network, volumes=clients.volumes, placement=clients.placement,
-            identity=clients.identity, agent_of=self.directory.agent_of,
+            identity=clients.identity, accelerators=clients.accelerators, agent_of=self.directory.agent_of,
             journals=None if journals is None else tuple(journals),
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ import msgspec
 
 from kilonova.bus.calls import SelectDestinations, select_destinations
 from kilonova.cells.cells import CELL0
+from kilonova.compute.accelerators import profile_of
 from kilonova.compute.availability import zone_of_host
 from kilonova.compute.waking import wake
 from kilonova.compute.world import World
@@ -132,16 +133,19 @@ def _into_cell(
             servers.insert(connection, server, request.extra, request.tags)
             block_devices.insert(connection, uuid, request.devices)
             actions.start(connection, uuid, "create", run.ctx)
+            params = {
+                "selections": selections[uuid],
+                "interfaces": list(specs[uuid].requested_networks),
+                "groups": list(specs[uuid].security_groups),
+                "password": run.params.get("password"),
+                "host": first["host"],
+            }
+            profile = profile_of(specs[uuid].flavor.extra_specs)
+            if profile is not None:
+                params |= {"device_profile": profile, "project_id": server.project_id}
             row = journal.NewWorkflow(
-                id=build_id(run.id, uuid), name="build", subject=uuid,
-                params={
-                    "selections": selections[uuid],
-                    "interfaces": list(specs[uuid].requested_networks),
-                    "groups": list(specs[uuid].security_groups),
-                    "password": run.params.get("password"),
-                    "host": first["host"],
-                },
-                context=run.ctx.to_message(),
+                id=build_id(run.id, uuid), name="build" if profile is None else "build_with_accelerators",
+                subject=uuid, params=params, context=run.ctx.to_message(),
             )  # fmt: skip
             journal.insert(connection, tables, row, held=True)
 

@@ -1,8 +1,8 @@
 """Workflow `build`, in the server's cell: from a claimed host to ACTIVE, trying alternates, leaving nothing behind.
 
-Order (workflow-facts.md 6.1): claim, networking, block devices, spawn (paused while interfaces are not plugged),
-wait for `network-vif-plugged`, run. Errors of network, image, quota and block devices end the build; what may be the
-host's own fault is tried on the next alternate.
+Order (workflow-facts.md 6.1): claim, accelerators where the flavor asks for them, networking, block devices, spawn
+(paused while interfaces are not plugged), wait for `network-vif-plugged`, run. Errors of accelerators, network, image,
+quota and block devices end the build; what may be the host's own fault is tried on the next alternate.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kilonova.core.request_spec import Selection
 from kilonova.core.server import BlockDevice, Server, ServerExtra
 from kilonova.db.queries import block_devices, compute_nodes, servers
 from kilonova.sql.engine import Connection
-from kilonova.workflows import disks, guests, ports
+from kilonova.workflows import accelerators, disks, guests, ports
 from kilonova.workflows.step import NOTHING, Alternates, Done, Failure, Outcome, Parked, Run, Step, Workflow, Write
 from kilonova.workflows.verbs import verb
 
@@ -254,6 +254,9 @@ def _spawn(world: World, run: Run, ticket: Ticket) -> Spawn:
     vifs = run.outputs["networking"]["vifs"]
     guest = guest_of(server, extra, vifs, run.outputs["block_devices"]["disks"], run.params.get("password"))
     chosen = _selection(run)
+    bound = run.outputs.get("accelerators", {}).get("arqs")
+    if bound:
+        guest = msgspec.structs.replace(guest, accelerators=tuple(bound))
     cards: dict[str, list[str]] = {}
     if guest.pci_requests:
         cards = providers_of(guest.pci_requests, json.loads(chosen["allocation_request"]).get("mappings") or {})
@@ -347,30 +350,27 @@ def retriable(failure: Failure) -> bool:
     return failure.retriable and failure.code != "cancelled"
 
 
-BUILD = Workflow(
-    "build",
-    (
-        Alternates(
-            (
-                Step("claim", claim, unclaim, event="compute__do_build_and_run_instance"),
-                Step("networking", networking, no_networking, task_state="networking", tries=3),
-                Step("block_devices", devices, no_devices, task_state="block_device_mapping", tries=3),
-                Step(
-                    "spawn",
-                    guests.while_up(verb(guest_spawn, build=_spawn, host=_host, write=_spawned), _host, guests.failed),
-                    guests.while_up(
-                        verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host, seconds=600),
-                        _host, guests.left,
-                    ),
-                    task_state="spawning",
-                ),
-                Step("plug", plugged, NOTHING, tries=3),
-            ),
-            next_candidate=next_candidate,
-            retriable=retriable,
+def _build(name: str, *more: Step) -> Workflow:
+    """The workflow, with more steps behind the claim."""
+    destroyed = verb(guest_destroy, build=lambda world, run, ticket: Destroy(ticket), host=_host, seconds=600)
+    steps = (
+        Step("claim", claim, unclaim, event="compute__do_build_and_run_instance"),
+        *more,
+        Step("networking", networking, no_networking, task_state="networking", tries=3),
+        Step("block_devices", devices, no_devices, task_state="block_device_mapping", tries=3),
+        Step(
+            "spawn",
+            guests.while_up(verb(guest_spawn, build=_spawn, host=_host, write=_spawned), _host, guests.failed),
+            guests.while_up(destroyed, _host, guests.left),
+            task_state="spawning",
         ),
-    ),
-    action="create",
-    on_done=complete,
-    on_failed=failed,
+        Step("plug", plugged, NOTHING, tries=3),
+    )
+    alternates = Alternates(steps, next_candidate=next_candidate, retriable=retriable)
+    return Workflow(name, (alternates,), action="create", on_done=complete, on_failed=failed)
+
+
+BUILD = _build("build")
+BUILD_WITH_ACCELERATORS = _build(
+    "build_with_accelerators", Step("accelerators", accelerators.bind, accelerators.release, tries=3)
 )

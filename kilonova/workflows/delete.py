@@ -1,25 +1,26 @@
 """Workflow `delete`, in the server's cell: stop what else is being done to the server, then take it apart.
 
-Order (workflow-facts.md 6.3): guest, ports, volumes, allocation, rows. Nothing is undone: a failure leaves the server
-in ERROR with a fault, and it can be deleted again. A host whose agent is down is passed over: its agent removes the
-guest when it comes back (reconciler of guests that the control plane does not know).
+Order (workflow-facts.md 6.3): guest, ports, volumes, accelerators, allocation, rows. Nothing is undone: a failure
+leaves the server in ERROR with a fault, and it can be deleted again. A host whose agent is down is passed over: its
+agent removes the guest when it comes back (reconciler of guests that the control plane does not know).
 """
 
 from __future__ import annotations
 
 from kilonova.bus.calls import Destroy, guest_destroy
+from kilonova.compute.accelerators import profile_of
 from kilonova.compute.world import World
 from kilonova.core import clock, states
 from kilonova.core.context import Context
 from kilonova.core.server import Server
 from kilonova.db.queries import block_devices, requests, servers
 from kilonova.sql.engine import Connection
-from kilonova.workflows import disks, guests, ports
+from kilonova.workflows import accelerators, disks, guests, ports
 from kilonova.workflows.preempt import others_end
 from kilonova.workflows.step import NOTHING, Done, Failure, Outcome, Run, Step, Workflow, Write
 from kilonova.workflows.verbs import verb
 
-_OTHERS = ("build", "power", "attach_volume", "detach_volume")
+_OTHERS = ("build", "build_with_accelerators", "power", "attach_volume", "detach_volume")
 
 
 def _host(run: Run) -> str | None:
@@ -51,7 +52,7 @@ def destroy(world: World, run: Run) -> Outcome:
 
 
 def release(world: World, run: Run) -> Done:
-    """Give back ports, volumes and the allocation."""
+    """Give back ports, volumes, accelerators and the allocation."""
     server = _row(world, run)
     vifs = server.network_info if server is not None else []
     spec = requests.specs(world.cells.api, [run.subject]).get(run.subject)
@@ -63,6 +64,8 @@ def release(world: World, run: Run) -> Done:
         devices = block_devices.of(world.cells.database(run.database), run.subject)
         owner = Context(user_id=server.user_id, project_id=server.project_id, overwrite=False)
         disks.release(world, owner, run.subject, devices)
+        if profile_of(server.flavor.get("extra_specs") or {}) is not None:
+            accelerators.drop(world, run.subject)
     world.placement.delete_allocations(run.subject)
     return Done()
 

@@ -13,6 +13,7 @@ from kilonova.workflows.step import Failure, Run, Step, Workflow
 
 EVENTS = {
     "build": "compute__do_build_and_run_instance",
+    "build_with_accelerators": "compute__do_build_and_run_instance",
     "delete": "compute_terminate_instance",
 }
 """The event of each workflow's action; a power action's stands in its params."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kilonova.cmd import nova_manage
 from kilonova.cmd.client_files import write_client_files
 from kilonova.cmd.main import main
 from kilonova.core import ids
@@ -96,6 +97,54 @@ def test_allocations_taken_away_and_orphans_are_found_and_healed(here: Stage, co
     delete(demo, bare["id"], well["id"])
     assert here.used() == {}  # the service has seen what the command wrote
     assert command("audit", "--fix", *QUICK, code=0) == []
+
+
+def test_nova_manage_heals_and_audits_with_novas_exit_codes(
+    here: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def manage(*words: str) -> int:
+        where = ("--state-dir", str(here.directory), *QUICK)
+        return nova_manage.run(["placement", *words, *where])
+
+    bare = boot(here.demo.at("2.96"), name="bare")
+    held, orphan = here.allocations(bare["id"]), ids.new_uuid()
+    assert (manage("audit"), manage("heal_allocations")) == (0, 4)
+    put(here, bare["id"], {}, 1)
+    put(here, orphan, {next(iter(held)): {"resources": {"VCPU": 1}}}, None)
+    assert manage("audit", "--verbose") == 3
+    assert manage("heal_allocations", "--instance", ids.new_uuid()) == 4
+    assert manage("heal_allocations", "--dry-run") == 0
+    assert here.allocations(bare["id"]) == {}
+    assert manage("heal_allocations", "--max-count", "1", "--verbose") == 0
+    assert here.allocations(bare["id"])
+    assert here.allocations(orphan), "it is not what was asked for"
+    assert manage("audit", "--delete") == 4
+    assert here.allocations(orphan) == {}
+    assert manage("audit") == 0
+    capsys.readouterr()
+
+
+def test_nova_manage_puts_hosts_back_where_their_aggregates_are(
+    here: Stage, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def sync(*words: str) -> tuple[int, str]:
+        capsys.readouterr()
+        code = nova_manage.run(["placement", "sync_aggregates", "--state-dir", str(here.directory), *words])
+        return code, capsys.readouterr().out
+
+    made = here.admin.at("2.96").ok("POST", "/os-aggregates", {"aggregate": {"name": "a"}}, status=200)["aggregate"]
+    body = {"add_host": {"host": "sim-0001"}}
+    here.admin.ok("POST", f"/os-aggregates/{made['id']}/action", body, status=200)
+    (node,) = here.admin.at("2.96").get("/os-hypervisors?hypervisor_hostname_pattern=sim-0001")["hypervisors"]
+    path, version = f"/resource_providers/{node['id']}/aggregates", {"OpenStack_API_Version": "placement 1.19"}
+    known = here.admin.ok("GET", path, service=PLACEMENT, status=200, **version)
+    assert known["aggregates"] == [made["uuid"]]
+    assert sync() == (0, "")
+    body = {"aggregates": [], "resource_provider_generation": known["resource_provider_generation"]}
+    here.admin.ok("PUT", path, body, service=PLACEMENT, status=200, **version)
+    assert sync("--dry-run") == (0, "Would put sim-0001 in aggregate a.\n")
+    assert sync("--verbose") == (0, "Put sim-0001 in aggregate a.\n")
+    assert here.admin.ok("GET", path, service=PLACEMENT, status=200, **version)["aggregates"] == [made["uuid"]]
 
 
 def test_who_may_not_list_all_servers_is_told_and_changes_nothing(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from kilonova.core import ids
+from tests.deploy import peers
 from tests.scenario.test_command import NETWORKS, Command, call, login
 
 ROOT = Path(__file__).parents[2]
@@ -28,10 +29,10 @@ enabled_filters = ComputeFilter,ImagePropertiesFilter,SameHostFilter
 
 def client() -> Path:
     """Where the openstack command is. Skips where it is not installed."""
-    own = ROOT / ".venv-client/bin/openstack"
-    found = own if own.exists() else shutil.which("openstack")
+    own = (ROOT / ".venv-client/bin/openstack", peers.ENVIRONMENT / "bin/openstack")
+    found = next((str(path) for path in own if path.exists()), None) or shutil.which("openstack")
     if found is None:
-        pytest.skip("the openstack command is not installed: make client")
+        pytest.skip("the openstack command is not installed: make client, or make peers")
     return Path(found).parent
 
 

@@ -144,6 +144,42 @@ def test_a_hypervisor_without_a_compute_service_is_left_out(cloud: Cloud, hands:
     assert [row.host for row in HostStore(cloud).snapshot().hosts.values()] == ["b"]
 
 
+def test_of_a_node_without_a_compute_service_is_warned_once(
+    cloud: Cloud, hands: Hands, caplog: pytest.LogCaptureFixture
+) -> None:
+    cloud.add_hosts("a", "b")
+    with cloud.cell.write() as connection:
+        connection.execute(sa.delete(cell_schema.services).where(cell_schema.services.c.host == "a"))
+    store = HostStore(cloud)
+    for _ in range(3):
+        store.snapshot()
+        hands.sleep(RELOAD_EVERY)
+    said = [record.getMessage() for record in caplog.records if "No compute service" in record.getMessage()]
+    assert said == ["No compute service record found for host a: its node a.example gets no servers"]
+
+
+def test_more_disk_space_than_the_rows_expect_is_warned_of(
+    cloud: Cloud, hands: Hands, caplog: pytest.LogCaptureFixture
+) -> None:
+    cloud.add_hosts("a", local_gb=100, disk_available_least=120)
+    cloud.add_hosts("b", local_gb=100, disk_available_least=100)
+    HostStore(cloud).snapshot()
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert said == ["Host a has more disk space than its database expected (120 GB > 100 GB)"]
+
+
+def test_what_is_reloaded_is_read_as_at_the_start(
+    cloud: Cloud, hands: Hands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.add_hosts("a")
+    store = HostStore(cloud)
+    store.snapshot()
+    called = reads(monkeypatch, *LOADS)
+    store.invalidate(())
+    store.snapshot()
+    assert "all_hosts" in called
+
+
 def test_named_hosts_are_read_before_the_next_request_and_a_missing_one_is_gone(
     cloud: Cloud, hands: Hands, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from kilonova.compute.accelerators import profile_of
 from kilonova.core.server import BlockDevice, Server
 from kilonova.db import api_schema, cell_schema
 from kilonova.db.queries import block_devices, servers
@@ -85,7 +86,13 @@ def assert_stable(cloud: Cloud, *, kept_volumes: frozenset[str] = frozenset()) -
     for name, server in alive.values():
         _assert_settled(cloud, name, server)
     on_hosts = [server for _, server in alive.values() if server.vm_state == "active"]
-    assert allocations(cloud) == {one for server in on_hosts for one in _needed(server)}
+    assert allocations(cloud) == {
+        one for server in on_hosts for one in (*_needed(server), *cloud.cyborg.used_by(server.uuid))
+    }
+    assert {arq["instance_uuid"] for arq in cloud.cyborg.arqs.values()} == {
+        server.uuid for server in on_hosts if profile_of(server.flavor.get("extra_specs") or {})
+    }
+    assert all(arq["state"] == "Bound" for arq in cloud.cyborg.arqs.values())
     assert used_up(cloud)
     assert ports(cloud) == {
         vif["id"]: (server.uuid, server.host) for server in on_hosts for vif in server.network_info

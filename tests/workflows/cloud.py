@@ -22,6 +22,7 @@ from kilonova.agent.settings import AgentSettings
 from kilonova.bus.calls import GuestSpec
 from kilonova.bus.local import LocalBus
 from kilonova.cells.cells import Cells
+from kilonova.clients.accelerators import HttpAccelerators
 from kilonova.clients.identity import HttpIdentity
 from kilonova.clients.images import HttpImages
 from kilonova.clients.network import HttpNetwork
@@ -58,6 +59,7 @@ from kilonova.virt.driver import GuestAborted, GuestFailed, GuestState
 from kilonova.virt.simulated import SimulatedDriver
 from kilonova.workflows.catalogue import WORKFLOWS, recorder
 from kilonova.workflows.step import Workflow
+from tests.workflows.cyborg import Cyborg
 from tests.workflows.harness import (
     Change,
     Faults,
@@ -233,6 +235,9 @@ class Cloud:
         self.volumes = HttpVolumes(self._rest("volume", disks, "/v3"))
         self.placement = HttpPlacement(self._rest("placement", placement.make_app(self.files["placement"]), ""))
 
+        self.cyborg = Cyborg()
+        self.accelerators = HttpAccelerators(self._rest("accelerator", self.cyborg, ""))
+
     def _pictures(self) -> Any:
         return images.make_world(self.files["images"], self.folder / "pictures")
 
@@ -248,7 +253,7 @@ class Cloud:
         world = World(
             cells=cells, bus=bus, settings=self.settings, images=self.images, network=self.network,
             volumes=self.volumes, placement=self.placement, identity=HttpIdentity(None),  # type: ignore[arg-type]
-            agent_of=directory.agent_of,
+            accelerators=self.accelerators, agent_of=directory.agent_of,
         )  # fmt: skip
         scheduler = Scheduler(cells, self.placement, SchedulerSettings(max_attempts=self.max_attempts))
         bus.serve("scheduler", {
@@ -388,11 +393,12 @@ class Cloud:
             self.process.agent._timetable.run_due()
 
     def pump(self) -> bool:
-        """The network service tells compute, unless it is made to hold its tongue."""
+        """The network and accelerator services tell compute, unless they are made to hold their tongues."""
         waiting = self.net.outbox._waiting
-        if self.hold_events or not waiting:
+        if self.hold_events or not (waiting or self.cyborg.binding):
             return False
         batch = [waiting.popleft() for _ in range(len(waiting))]
+        batch += self.cyborg.resolve()
         if isinstance(self.network, SlowNetwork):
             self.network.plugged |= {one["tag"] for one in batch if one["name"] == "network-vif-plugged"}
         told = [(one["name"], one["server_uuid"], one["status"], one["tag"]) for one in batch]

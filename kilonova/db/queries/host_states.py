@@ -139,6 +139,15 @@ _hosts = (
 )  # fmt: skip
 _hosts_since = _hosts.where(_changed_at >= sa.bindparam("since"))
 _hosts_named = _hosts.where(_NODE.host.in_(sa.bindparam("hosts", expanding=True)))
+_serviceless = (
+    sa.select(_NODE.host, _NODE.hypervisor_hostname)
+    .where(
+        ~sa.exists().where(
+            _SERVICE.host == _NODE.host, _SERVICE.binary == "nova-compute", _SERVICE.deleted == sa.false()
+        )
+    )
+    .order_by(_NODE.id)
+)
 _agents = sa.select(agents.c.id, agents.c.last_seen_up)
 
 
@@ -217,6 +226,12 @@ def hosts_named(cell: Database, cell_uuid: str, hosts: Iterable[str]) -> list[Ho
             for start in range(0, len(names), CHUNK)
             for row in connection.execute(_hosts_named, {"hosts": names[start : start + CHUNK]})
         ]
+
+
+def without_service(cell: Database) -> list[tuple[str, str]]:
+    """Hypervisors, as (host, node), of which the compute service has no row: they are in none of these answers."""
+    with cell.read() as connection:
+        return [(host, node) for host, node in connection.execute(_serviceless)]
 
 
 def agents_seen(cell: Database) -> dict[str, datetime]:

@@ -6,6 +6,7 @@ metadata values (operators: `scheduler.operators`). It confines flavors; it keep
 
 from __future__ import annotations
 
+from kilonova.scheduler.aggregate_values import by_aggregates
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.operators import Test, compile_requirement
 from kilonova.scheduler.plugins import Check, Filter
@@ -24,6 +25,7 @@ def _prepare(request: Request) -> Check | None:
     if not wanted:
         return None
 
+    @by_aggregates
     def check(state: HostState) -> Verdict:
         for key, test, text in wanted:
             values = state.merged_metadata(key)

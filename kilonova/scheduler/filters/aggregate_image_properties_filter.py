@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 
 from kilonova.core.image_properties import PRESENT_NAMES
+from kilonova.scheduler.aggregate_values import by_aggregates
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Check, Filter
 from kilonova.scheduler.request import Request
@@ -38,6 +39,7 @@ def _prepare(request: Request) -> Check | None:
     if not wanted:
         return None
 
+    @by_aggregates
     def check(state: HostState) -> Verdict:
         for key, value in wanted.items():
             allowed = state.merged_metadata(key)

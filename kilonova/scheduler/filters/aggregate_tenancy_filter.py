@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kilonova.scheduler.aggregate_values import by_aggregates
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Check, Filter
 from kilonova.scheduler.request import Request
@@ -23,6 +24,7 @@ def _prepare(request: Request, keys: Iterable[str]) -> Check | None:
         return None
     project = request.spec.project_id
 
+    @by_aggregates
     def check(state: HostState) -> Verdict:
         owners = {project for key in keys for project in state.merged_metadata(key)}
         if not owners or project in owners:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kilonova.scheduler.aggregate_values import by_aggregates
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Check, Filter
 from kilonova.scheduler.request import Request
@@ -15,6 +16,7 @@ def _prepare(request: Request) -> Check | None:
         return None
     name = request.spec.flavor.name
 
+    @by_aggregates
     def check(state: HostState) -> Verdict:
         allowed = state.merged_metadata(_KEY)
         if not allowed or name in allowed:

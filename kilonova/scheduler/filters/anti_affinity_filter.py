@@ -14,15 +14,16 @@ def _prepare(request: Request) -> Check | None:
     group = request.group
     if group is None or group.policy != POLICY:
         return None
-    own = group.placed.get(request.server)
+    own, hosts, most = group.placed.get(request.server), group.hosts, group.max_server_per_host
+    if not hosts and most > 0:
+        return None
 
     def check(state: HostState) -> Verdict:
-        if state.host == own:
+        host = state.row.host
+        members = group.members_on(host) if host in hosts else 0
+        if members < most or host == own:
             return PASS
-        members = group.members_on(state.host)
-        if members < group.max_server_per_host:
-            return PASS
-        return fail("it has {} members of the group, at most {} are allowed", members, group.max_server_per_host)
+        return fail("it has {} members of the group, at most {} are allowed", members, most)
 
     return check
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kilonova.scheduler.aggregate_values import by_aggregates
 from kilonova.scheduler.host_state import HostState
 from kilonova.scheduler.plugins import Check, Filter
 from kilonova.scheduler.request import Request
@@ -21,6 +22,7 @@ def _prepare(request: Request) -> Check | None:
     if tags.isdisjoint(request.settings.project_tags_allowed):
         return None
 
+    @by_aggregates
     def check(state: HostState) -> Verdict:
         offered = state.merged_metadata(KEY)
         if tags & offered:

@@ -107,6 +107,7 @@ def test_no_credentials_at_all_names_the_groups_to_set(keystone: Keystone) -> No
         ("", "cinder", "http://v.test/v3"),
         ("[neutron]\nendpoint_override = http://n:9696/v2.0/\n", "neutron", "http://n:9696"),
         ("[glance]\nendpoint_override = http://g/image\n", "glance", "http://g/image"),
+        ("[cyborg]\nendpoint_override = http://a/accelerator/v2\n", "cyborg", "http://a/accelerator"),
         ("[cinder]\nendpoint_template = http://c/v3/%(project_id)s\n", "cinder", "http://c/v3"),
         ("[cinder]\ncatalog_info = volumev3:cinderv3:publicURL\n", "cinder", "http://v.test/v3"),
     ],

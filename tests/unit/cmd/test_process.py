@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -99,3 +102,40 @@ def test_an_address_that_is_taken_is_named_and_the_service_stopped() -> None:
     with pytest.raises(process.AddressUnusable, match=r"at http://127.0.0.1:1: address already in use"):
         start(Row(service))
     assert service.state == "stopped"
+
+
+def test_a_service_that_can_reads_again_each_time_it_is_asked_to(caplog: pytest.LogCaptureFixture) -> None:
+    asked, done = threading.Event(), threading.Semaphore(0)
+    fails = [True, False]
+
+    def reload() -> None:
+        done.release()
+        if fails.pop(0):
+            raise RuntimeError("the database is away")
+
+    threading.Thread(target=process.reloading, args=(reload, asked), daemon=True).start()
+    for _ in range(2):
+        asked.set()
+        assert done.acquire(timeout=10), "the one that failed did not end it"
+
+
+SERVICE = """
+import argparse, sys
+from kilonova.cmd import process
+from kilonova.wiring import parts
+reload = (lambda: print("again", flush=True)) if sys.argv[1] == "reloads" else None
+made = lambda _conf: parts.process([], [], reload)
+sys.exit(process.run("scheduler", argparse.Namespace(config_file=[]), made, reloads=reload is not None))
+"""
+
+
+@pytest.mark.parametrize(("kind", "said", "code"), [("reloads", "again", 0), ("other", "", -signal.SIGHUP)])
+def test_sighup_makes_those_read_again_that_can_and_ends_the_others(kind: str, said: str, code: int) -> None:
+    command = [sys.executable, "-c", SERVICE, kind]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as made:
+        assert made.stdout is not None
+        assert made.stdout.readline().startswith("ready: ")
+        made.send_signal(signal.SIGHUP)
+        assert made.stdout.readline().strip() == said
+        made.terminate()
+        assert made.wait(20) == code

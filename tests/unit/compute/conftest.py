@@ -43,5 +43,5 @@ def world(shared: Shared, kind: str, tmp_path: Path) -> Iterator[World]:
     hosts.map_hosts(api, cell1, ["here"])
     hosts.map_hosts(api, cell2, ["there"])
     nothing: Any = None
-    yield World(cells, LocalBus(), ComputeSettings(), nothing, nothing, nothing, nothing, nothing, lambda host: None)
+    yield World(cells, LocalBus(), ComputeSettings(), *(nothing,) * 6, lambda host: None)
     cells.close()

@@ -28,6 +28,8 @@ def test_hosts_with_one_reason_are_counted_and_their_numbers_are_a_range() -> No
         (["a", "b", "a"], "a, b"),
         (["a", "b", "c", "d", "e"], "a, b, c and 2 more"),
         ([True, False], "True, False"),  # no numbers
+        ([True, 1], "True, 1"),
+        ([3, "3"], "3, 3"),
         ([1, 2.5], "1 to 2.5"),
         ([None, 3], "None, 3"),
     ],

@@ -112,6 +112,15 @@ def test_consumption_takes_the_flavor_off_and_may_go_below_zero() -> None:
                              num_io_ops=0)  # fmt: skip
 
 
+def test_a_host_has_its_aggregates_oldest_first_and_those_in_the_same_ones_share_them() -> None:
+    rows = (aggregate("1", "a", "b", "c"), aggregate("2", "b"), aggregate("3", "a", "c"))
+    by_host = Aggregates(rows).by_host
+    assert {host: [row.name for row in found] for host, found in by_host.items()} == {
+        "a": ["1", "3"], "b": ["1", "2"], "c": ["1", "3"]
+    }  # fmt: skip
+    assert by_host["a"] is by_host["c"]
+
+
 def test_metadata_of_several_aggregates_is_merged() -> None:
     rows = (aggregate("1", "h", metadata={"k": "a, b"}), aggregate("2", "h", metadata={"k": "b,c", "l": "x"}))
     host = state(aggregates=rows)

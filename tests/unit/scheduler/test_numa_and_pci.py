@@ -19,7 +19,7 @@ from kilonova.core.request_spec import FlavorSpec
 from kilonova.scheduler.filters import numa_topology_filter, pci_passthrough_filter
 from kilonova.scheduler.host_state import Aggregates, Consumed, HostState, Snapshot, consume, states_of
 from kilonova.scheduler.topology import limits_for, wanted_by
-from kilonova.scheduler.verdict import Verdict
+from kilonova.scheduler.verdict import PASS, Verdict
 from kilonova.scheduler.weighers import pci
 from tests.scheduler.states import WHEN, request, row, state
 
@@ -73,6 +73,19 @@ def numa(there: HostState, asked: FlavorSpec, **spec: Any) -> Verdict | None:
 def test_numa_topology_filter(asked: FlavorSpec, there: HostState, reason: str | None) -> None:
     verdict = numa(there, asked)
     assert (None if verdict is None else str(verdict) if not verdict.passed else "") == reason
+
+
+def test_what_came_of_a_host_is_said_only_of_those_that_report_the_same() -> None:
+    asked = flavor(4, cpu_policy="dedicated")
+    check = numa_topology_filter.FILTER.prepare(request(flavor=asked))
+    assert check is not None
+    free, busy, wanted = host(), host(BUSY), wanted_by(request(flavor=asked).spec)
+    half = consume(free, asked, wanted)
+    full = consume(half, asked, wanted)
+    for _ in range(2):
+        passed = [check(there).passed for there in (free, busy, host(), half, full, host(()))]
+        assert passed == [True, False, True, True, False, False]
+    assert numa(busy, flavor(2, cpu_policy="dedicated")) == PASS
 
 
 def test_over_commitment_is_bounded_by_the_ratios_of_the_host() -> None:

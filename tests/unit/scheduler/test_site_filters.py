@@ -9,6 +9,7 @@ import pytest
 from kilonova.core import json
 from kilonova.core.request_spec import Destination, ImageSpec
 from kilonova.core.scheduling import NoValidHost
+from kilonova.scheduler.host_state import Aggregates
 from kilonova.scheduler.registry import FILTERS, WEIGHERS
 from kilonova.scheduler.request import Surroundings
 from kilonova.scheduler.settings import SchedulerSettings
@@ -22,6 +23,16 @@ def passes(
     aggregates = tuple(aggregate(str(n), "h", metadata=words) for n, words in enumerate(metadata))
     check = FILTERS[name].prepare(request(aggregates=aggregates, **asked))
     return check is None or check(state(aggregates=aggregates, **(host or {}))).passed
+
+
+def test_hosts_in_other_aggregates_get_a_verdict_of_their_own() -> None:
+    rows = (aggregate("1", "a", "b", metadata={"ssd": "true"}), aggregate("2", "c", metadata={"ssd": "false"}))
+    by_host = Aggregates(rows).by_host
+    check = FILTERS["AggregateInstanceExtraSpecsFilter"].prepare(request(extra_specs={"ssd": "true"}, aggregates=rows))
+    assert check is not None
+    verdicts = [check(state(host, aggregates=by_host.get(host, ()))) for host in ("a", "c", "b", "d")]
+    assert [verdict.passed for verdict in verdicts] == [True, False, True, False]
+    assert [verdict.numbers[1] for verdict in verdicts if not verdict.passed] == ["false", "nothing"]
 
 
 def test_all_hosts_pass_the_filter_of_that_name() -> None:

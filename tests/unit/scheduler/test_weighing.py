@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kilonova.core.request_spec import GroupSpec
 from kilonova.scheduler import registry
-from kilonova.scheduler.host_state import HostState, consume
+from kilonova.scheduler.host_state import Aggregates, HostState, consume
 from kilonova.scheduler.plugins import Weigher
 from kilonova.scheduler.settings import SchedulerSettings
 from kilonova.scheduler.stages import pick_order
@@ -139,18 +139,23 @@ def test_the_build_failure_multiplier_is_negated_also_where_an_aggregate_sets_it
 
 @given(
     rams=st.lists(st.integers(0, 5000), min_size=2, max_size=8),
-    placements=st.lists(st.integers(0, 7), max_size=6),
+    placements=st.lists(st.tuples(st.integers(0, 7), st.permutations(range(8)), st.integers(2, 8)), max_size=8),
+    boosted=st.booleans(),
 )
-def test_weighing_one_changed_host_again_equals_weighing_all(rams: list[int], placements: list[int]) -> None:
-    states = [state(f"h{n}", free_ram_mb=ram) for n, ram in enumerate(rams)]
-    ranking = Ranking(WEIGHERS, request(), states)
-    for place in placements:
+def test_weighing_one_changed_host_again_equals_weighing_all(
+    rams: list[int], placements: list[tuple[int, list[int], int]], *, boosted: bool
+) -> None:
+    rows = (aggregate("fast", "h0", "h1", metadata={"ram_weight_multiplier": "2.5"}),) if boosted else ()
+    asked, by_host = request(aggregates=rows), Aggregates(rows).by_host
+    states = [state(f"h{n}", free_ram_mb=ram, aggregates=by_host.get(f"h{n}", ())) for n, ram in enumerate(rams)]
+    ranking = Ranking(WEIGHERS, asked, states)
+    for place, order, most in placements:
         index = place % len(states)
         states[index] = consume(states[index], SMALL)
-        ranking.update(request(), index, states[index])
-    everyone = range(len(states))
-    expected = Ranking(WEIGHERS, request(), states).scores(everyone)[0]
-    assert ranking.scores(everyone)[0].tolist() == expected.tolist()
+        ranking.update(asked, index, states[index])
+        alive = [number for number in order if number < len(states)][:most]
+        found, expected = ranking.scores(alive), Ranking(WEIGHERS, asked, states).scores(alive)
+        assert [part.tolist() for part in found] == [part.tolist() for part in expected]
 
 
 def test_a_weigher_with_nothing_to_say_takes_no_part() -> None:
