@@ -115,7 +115,8 @@ class Report:
 
     def show(self, form: str) -> int:
         """Print it; the exit code."""
-        tables.show(COLUMNS, self.rows, form)
+        if self.rows or form == "json":
+            tables.show(COLUMNS, self.rows, form)
         for note in self.notes:
             configuration.say(note)
         if self.failure:

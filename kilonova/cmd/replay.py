@@ -106,13 +106,13 @@ def _show(before: Result, after: Result, moved: int, form: str) -> None:
     from kilonova.cmd import screens
 
     rows = [
-        (name, _worded(value), _worded(_document(after)[name]))
+        (name.replace("_", " "), _worded(value), _worded(_document(after)[name]))
         for name, value in _document(before).items() if name != "failures"
     ]  # fmt: skip
     for culprit in sorted({*before.failures, *after.failures}):
         rows.append((f"no host: {culprit}", str(before.failures[culprit]), str(after.failures[culprit])))
     screens.comparison(("", "As configured", "Changed"), rows)
-    print(f"{moved} servers are on another host.")
+    print("1 server is on another host." if moved == 1 else f"{moved} servers are on another host.")
 
 
 def _document(result: Result) -> dict[str, Any]:
