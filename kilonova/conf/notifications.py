@@ -6,7 +6,7 @@ from oslo_config import cfg
 
 OPTS = (
     cfg.StrOpt(
-        "notification_format", default="unversioned", choices=["unversioned", "versioned", "both"],
+        "notification_format", default="unversioned", choices=["both", "versioned", "unversioned"],
         help="Which of its two formats notifications are sent in.",
     ),
     cfg.ListOpt(

@@ -48,7 +48,8 @@ def required(values: Sequence[str], names: Names, *, forbidding: bool, any_of: b
     forbidden: set[int] = set()
     for value in (values if any_of else values[-1:]):
         if value.startswith("in:") and not any_of and key != ROOT:
-            raise BadRequest("The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39.")
+            form = "The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39."
+            raise BadRequest(f"{form} The parameter is {key}.")
         if value.startswith("in:") and key != ROOT:
             sets.append(frozenset(_trait_ids(value.removeprefix("in:"), value, names, key, forbidding)))
             continue
