@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the numbers."""
     asked = scheduler_api.body(arguments)
-    found = scheduler_api.client(arguments).call("POST", "/capacity", json={"capacity": asked})["capacity"]
+    found = scheduler_api.ask(scheduler_api.client(arguments), "POST", "/capacity", {"capacity": asked})["capacity"]
     if arguments.format == "json":
         print(json.dumps(found, indent=2))
     else:

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     query = "?" + urlencode({"host": arguments.host}) if arguments.host else ""
     path = f"/decisions/{quote(_reference(arguments), safe='')}{query}"
     try:
-        found = scheduler_api.client(arguments).call("GET", path)["decision"]
+        found = scheduler_api.ask(scheduler_api.client(arguments), "GET", path)["decision"]
     except RemoteNotFound as error:
         raise NoDecision(reference=arguments.reference) from error
     if arguments.format == "json":
@@ -59,7 +59,7 @@ def _reference(arguments: argparse.Namespace) -> str:
     from urllib.parse import urlencode
 
     query = urlencode({"all_tenants": 1, "name": f"^{re.escape(given)}$"})
-    servers = scheduler_api.compute(arguments).call("GET", f"/servers?{query}")["servers"]
+    servers = scheduler_api.ask(scheduler_api.compute(arguments), "GET", f"/servers?{query}")["servers"]
     if len(servers) > 1:
         raise SeveralServers(name=given, uuids=" or ".join(server["id"] for server in servers))
     return str(servers[0]["id"]) if servers else given

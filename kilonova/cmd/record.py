@@ -22,7 +22,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what is in it."""
     from kilonova.core import json
 
-    found = scheduler_api.client(arguments).call("GET", f"/recording?decisions={arguments.last}")["recording"]
+    api = scheduler_api.client(arguments)
+    found = scheduler_api.ask(api, "GET", f"/recording?decisions={arguments.last}")["recording"]
     try:
         arguments.file.write_bytes(json.dumps(found))
     except OSError as error:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urljoin
 
 from kilonova.cmd import os_cloud, state_dir
-from kilonova.core.errors import Invalid
+from kilonova.core.errors import Forbidden, Invalid
 
 if TYPE_CHECKING:
     from kilonova.clients.rest import RestClient
@@ -26,6 +26,13 @@ ADMIN: Final = "kilonova-admin"
 
 class HintMalformed(Invalid):
     code, message = "hint_malformed", "The hint {hint} is not KEY=VALUE."
+
+
+class NotAdministrator(Forbidden):
+    """The credentials are good, and not enough."""
+
+    code = "not_administrator"
+    message = f"{{reason}} Take an administrator's credentials: --os-cloud {ADMIN} is one's that `kilonova up` writes."
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -96,6 +103,17 @@ def client(arguments: argparse.Namespace, environ: Mapping[str, str] = os.enviro
 def compute(arguments: argparse.Namespace, environ: Mapping[str, str] = os.environ) -> RestClient:
     """The Compute API of the same cloud."""
     return _client(arguments, environ, "compute", _compute_endpoint)
+
+
+def ask(api: RestClient, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The document that one of the two APIs answers. NotAdministrator, and what else it refuses."""
+    from kilonova.clients.rest import RemoteForbidden
+
+    try:
+        found: dict[str, Any] = api.call(method, path, json=body)
+    except RemoteForbidden as error:
+        raise NotAdministrator(reason=error.text) from error
+    return found
 
 
 def _client(

@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = scheduler_api.body(arguments) | {"count": arguments.count}
     if arguments.host:
         asked["host"] = arguments.host
-    found = scheduler_api.client(arguments).call("POST", "/simulate", json={"simulate": asked})["decision"]
+    found = scheduler_api.ask(scheduler_api.client(arguments), "POST", "/simulate", {"simulate": asked})["decision"]
     if arguments.format == "json":
         print(json.dumps(found, indent=2))
     else:

@@ -228,6 +228,17 @@ def test_lists_are_in_pages_and_only_for_administrators(here: Stage) -> None:
     delete(here.demo, server)
 
 
+def test_who_is_no_administrator_is_told_whose_credentials_to_take(
+    here: Stage, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way, token = here.transport, FixedToken(here.demo.token)
+    monkeypatch.setattr(scheduler_api, "client", lambda _: RestClient("scheduler", BASE + SERVICE, way, token))
+    monkeypatch.setattr(scheduler_api, "compute", lambda _: RestClient("compute", f"{BASE}/compute/v2.1", way, token))
+    for words in (("explain", "name"), ("explain", "1"), ("capacity", "--flavor", "m1.tiny"), ("record", "/tmp/x")):
+        code, text = command(*words)
+        assert (code, "--os-cloud kilonova-admin" in text) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
