@@ -6,23 +6,17 @@ is dropped and counted. Without a driver nothing is made at all. It must not kno
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from kilonova.core import clock
+from kilonova.core.aside import Aside
 from kilonova.core.context import Context
 
-LOG = logging.getLogger(__name__)
-
 QUEUED: Final = 1000
-_SAY_EVERY: Final = 60.0  # seconds
-_STOP_WITHIN: Final = 5.0
 
 Payload = Callable[[], Mapping[str, Any]]
+_Waiting = tuple[str, str, Payload, bool, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,6 @@ class Notifications:
     """Takes notifications from any thread and sends them in its own, between `start` and `stop`.
 
     formats: the formats that are wanted, True for versioned. sender: opened in that thread, when the first is sent.
-    dropped: how many found the queue full or could not be sent. sent: how many were.
     """
 
     def __init__(
@@ -56,13 +49,22 @@ class Notifications:
         queued: int = QUEUED,
     ) -> None:  # fmt: skip
         self._open, self._formats = sender, formats if sender is not None else frozenset()
-        self._queue: deque[tuple[str, str, Payload, bool, Mapping[str, Any]]] = deque()
-        self._queued = queued
-        self._some = threading.Condition()
-        self._ending = False
-        self._thread: threading.Thread | None = None
-        self._said, self._unsaid = float("-inf"), 0
-        self.dropped = self.sent = 0
+        self._sender: Sender | None = None
+        self._aside: Aside[_Waiting] = Aside(
+            "notifications", self._send, queued=queued, at_once=1, end=self._close,
+            lost="%d notifications could not be sent: their broker is away or too slow",
+        )  # fmt: skip
+        self.stop = self._aside.stop
+
+    @property
+    def dropped(self) -> int:
+        """How many found the queue full or could not be sent."""
+        return self._aside.dropped
+
+    @property
+    def sent(self) -> int:
+        """How many were sent."""
+        return self._aside.done
 
     def wants(self, *, versioned: bool) -> bool:
         """Whether notifications of this format are sent."""
@@ -77,61 +79,25 @@ class Notifications:
         """
         if versioned not in self._formats:
             return
-        with self._some:
-            if len(self._queue) < self._queued and not self._ending:
-                context = ctx.to_message() if ctx is not None else {}
-                self._queue.append((event_type, publisher, payload, versioned, context))
-                self._some.notify()
-                return
-            self._drop()
+        context = ctx.to_message() if ctx is not None else {}
+        self._aside.add((event_type, publisher, payload, versioned, context))
 
     def start(self) -> None:
         """Begin to send, where there is something to send with."""
-        self._ending = False
         if self._open is not None:
-            self._thread = threading.Thread(target=self._work, name="notifications", daemon=True)
-            self._thread.start()
+            self._aside.start()
 
-    def stop(self) -> None:
-        """Send what is waiting, within a few seconds, and end."""
-        with self._some:
-            self._ending = True
-            self._some.notify()
-        if self._thread is not None:
-            self._thread.join(_STOP_WITHIN)
-
-    def _work(self) -> None:
-        sender: Sender | None = None
+    def _send(self, waiting: Sequence[_Waiting]) -> int:
         assert self._open is not None
-        while (taken := self._next()) is not None:
-            event_type, publisher, payload, versioned, context = taken
-            try:
-                sender = sender or self._open()
-                sender.send(Notification(event_type, publisher, payload(), versioned, context))
-            except Exception as error:  # whatever it is, the next one is to be sent
-                LOG.debug("The notification %s could not be sent", event_type, exc_info=error)
-                with self._some:
-                    self._drop()
-            else:
-                self.sent += 1
-        if sender is not None:
-            sender.close()
+        self._sender = self._sender or self._open()
+        for event_type, publisher, payload, versioned, context in waiting:
+            self._sender.send(Notification(event_type, publisher, payload(), versioned, context))
+        return len(waiting)
 
-    def _next(self) -> tuple[str, str, Payload, bool, Mapping[str, Any]] | None:
-        """The next one; None when it is time to end."""
-        with self._some:
-            while not self._queue and not self._ending:
-                self._some.wait()
-            return self._queue.popleft() if self._queue else None
-
-    def _drop(self) -> None:
-        self.dropped += 1
-        self._unsaid += 1
-        now = clock.monotonic()
-        if now - self._said >= _SAY_EVERY:
-            text = "%d notifications could not be sent: their broker is away or too slow"
-            LOG.warning(text, self._unsaid)
-            self._said, self._unsaid = now, 0
+    def _close(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
 
 def from_conf(conf: Any) -> Notifications:
