@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from kilonova.cmd import os_cloud
 from kilonova.cmd.state_dir import write_private
 from kilonova.conf.all_in_one import Secrets
 
@@ -40,7 +41,7 @@ def _clouds(auth_url: str, secrets: Secrets) -> dict[str, Any]:
     project = {"project_domain_id": "default"}
     return {
         "kilonova": cloud("demo", secrets.demo_password, project_name="demo", **project),
-        "kilonova-admin": cloud("admin", secrets.admin_password, project_name="admin", **project),
+        os_cloud.ADMIN: cloud("admin", secrets.admin_password, project_name="admin", **project),
         "kilonova-system-admin": cloud("admin", secrets.admin_password, system_scope="all"),
     }
 

@@ -22,8 +22,6 @@ from kilonova.cmd.os_cloud import Login
 from kilonova.http.transport import SocketTransport, socket_transport
 from kilonova.wiring.broker import CREDENTIALS
 
-ADMIN: Final = "kilonova-admin"
-"""The administrator's cloud in the clouds.yaml that `kilonova up` writes."""
 _INTERFACES: Final = ("internal", "public")
 _PUBLIC: Final = ("public", "internal")
 
@@ -48,7 +46,7 @@ def open_cloud(
         logging.getLogger(name).setLevel(logging.ERROR)  # what they warn of, we say
     login = _login(arguments, environ)
     if login is not None:
-        tokens, transport = ServiceTokens(login.session.auth, login.session), _transport(login)
+        tokens, transport = ServiceTokens(login.session.auth, login.session), os_cloud.transport(login)
     else:
         try:
             tokens, transport = _of_configuration(conf)
@@ -79,20 +77,10 @@ def open_cloud(
 def _login(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Login | None:
     if arguments.state_dir is not None:
         file = state_dir.chosen(arguments) / "clouds.yaml"
-        return os_cloud.login(arguments.os_cloud or ADMIN, {"OS_CLIENT_CONFIG_FILE": str(file)})
+        return os_cloud.login(arguments.os_cloud or os_cloud.ADMIN, {"OS_CLIENT_CONFIG_FILE": str(file)})
     if arguments.os_cloud or environ.get("OS_CLOUD") or environ.get("OS_AUTH_URL"):
         return os_cloud.login(arguments.os_cloud, environ)
     return None
-
-
-def _transport(login: Login) -> SocketTransport:
-    """With the certificates of the login."""
-    verify: Any = login.session.verify
-    cert: tuple[str, ...] = login.session.cert or ()
-    return SocketTransport(
-        insecure=verify is False, cafile=verify if isinstance(verify, str) else None,
-        certfile=cert[0] if cert else None, keyfile=cert[1] if len(cert) > 1 else None,
-    )  # fmt: skip
 
 
 def _of_configuration(conf: Any) -> tuple[ServiceTokens, SocketTransport]:

@@ -23,7 +23,7 @@ def options(parser: argparse.ArgumentParser, *, inner: bool = False) -> None:
 def patience(parser: argparse.ArgumentParser, what: str, default: float | str = 0.0) -> None:
     """Add the option that says how long to wait."""
     text = f"wait so long for {what} that does not answer yet (default 0)"
-    parser.add_argument("--wait", type=_seconds, default=default, metavar="SECONDS", help=text)
+    parser.add_argument("--wait", type=seconds, default=default, metavar="SECONDS", help=text)
 
 
 def load(arguments: argparse.Namespace, application: str = "compute") -> Any:
@@ -48,11 +48,12 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """The type of an option."""
     try:
-        seconds = float(text)
+        found = float(text)
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
+        found = -1.0
+    if not 0 <= found < float("inf"):
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
-    return seconds
+    return found

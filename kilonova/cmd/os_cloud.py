@@ -10,10 +10,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kilonova.core import errors
 
+if TYPE_CHECKING:
+    from kilonova.http.transport import SocketTransport
+
+ADMIN: Final = "kilonova-admin"
+"""The administrator's cloud in the clouds.yaml that `kilonova up` writes."""
 FOLDERS: Final = (Path("."), Path("~/.config/openstack"), Path("/etc/openstack"))
 _TIMEOUT: Final = 60
 
@@ -52,6 +57,18 @@ def login(cloud: str | None, environ: Mapping[str, str] = os.environ) -> Login:
     if not environ.get("OS_AUTH_URL"):
         raise NoCredentials
     return _login("the environment", _of_environment(environ))
+
+
+def transport(login: Login) -> SocketTransport:
+    """With the certificates of a login."""
+    from kilonova.http.transport import SocketTransport
+
+    verify: Any = login.session.verify
+    cert: tuple[str, ...] = login.session.cert or ()
+    return SocketTransport(
+        insecure=verify is False, cafile=verify if isinstance(verify, str) else None,
+        certfile=cert[0] if cert else None, keyfile=cert[1] if len(cert) > 1 else None,
+    )  # fmt: skip
 
 
 def _login(whose: str, settings: Mapping[str, Any]) -> Login:

@@ -51,9 +51,9 @@ def configure(parser: argparse.ArgumentParser, *, fix: bool) -> None:
     add("--os-cloud", metavar="NAME", help="the cloud of clouds.yaml as whose administrator servers are listed")
     add("--region", metavar="NAME", help="region of the catalogue (default: that of the cloud, or any)")
     text = "leave consumers and servers alone that are younger (default %(default)g)"
-    add("--age", type=_seconds, default=_AGE, metavar="SECONDS", help=text)
+    add("--age", type=configuration.seconds, default=_AGE, metavar="SECONDS", help=text)
     text = "time between the two looks at what seems wrong with servers (default %(default)g)"
-    add("--pause", type=_seconds, default=_PAUSE, metavar="SECONDS", help=text)
+    add("--pause", type=configuration.seconds, default=_PAUSE, metavar="SECONDS", help=text)
 
 
 def run(arguments: argparse.Namespace, conf: Any) -> int:
@@ -226,16 +226,6 @@ def _left_alone(looked: Looked, age: float) -> list[str]:
     if looked.young:
         notes.append(f"{looked.young} consumers and servers younger than {age:g} seconds were left alone.")
     return notes
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds")
-    return seconds
 
 
 def _count(text: str) -> int:

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from kilonova.cmd import os_cloud, state_dir
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from kilonova.clients.rest import RestClient
     from kilonova.cmd.os_cloud import Login
 
-ADMIN: Final = "kilonova-admin"
-"""The administrator's cloud in the clouds.yaml that `kilonova up` writes."""
 
 
 class HintMalformed(Invalid):
@@ -32,7 +30,10 @@ class NotAdministrator(Forbidden):
     """The credentials are good, and not enough."""
 
     code = "not_administrator"
-    message = f"{{reason}} Take an administrator's credentials: --os-cloud {ADMIN} is one's that `kilonova up` writes."
+    message = (
+        "{reason} Take an administrator's credentials: "
+        f"--os-cloud {os_cloud.ADMIN} is one's that `kilonova up` writes."
+    )
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -124,18 +125,11 @@ def _client(
 ) -> RestClient:
     from kilonova.clients.auth import ServiceTokens
     from kilonova.clients.rest import RestClient
-    from kilonova.http.transport import SocketTransport
 
     logging.getLogger("keystoneauth").setLevel(logging.ERROR)  # what it warns of, we say
     login = _login(arguments, environ)
-    verify: Any = login.session.verify
-    cert: tuple[str, ...] = login.session.cert or ()
-    transport = SocketTransport(
-        insecure=verify is False, cafile=verify if isinstance(verify, str) else None,
-        certfile=cert[0] if cert else None, keyfile=cert[1] if len(cert) > 1 else None,
-    )  # fmt: skip
     tokens = ServiceTokens(login.session.auth, login.session)
-    return RestClient(service, endpoint(tokens, arguments.region or login.region), transport, tokens)
+    return RestClient(service, endpoint(tokens, arguments.region or login.region), os_cloud.transport(login), tokens)
 
 
 def _compute_endpoint(tokens: Any, region: str | None) -> Callable[[], str]:
@@ -165,4 +159,4 @@ def _login(arguments: argparse.Namespace, environ: Mapping[str, str]) -> Login:
     file = state_dir.chosen(arguments) / "clouds.yaml"
     if arguments.state_dir is None and not file.exists():
         raise os_cloud.NoCredentials
-    return os_cloud.login(arguments.os_cloud or ADMIN, {"OS_CLIENT_CONFIG_FILE": str(file)})
+    return os_cloud.login(arguments.os_cloud or os_cloud.ADMIN, {"OS_CLIENT_CONFIG_FILE": str(file)})
